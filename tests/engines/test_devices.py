@@ -45,7 +45,8 @@ def assert_near(mine: Any, theirs: Any, dtype: str = "float32", looser: float = 
 
 def check(target: str, x: Any, name: str, mode: str, level: int = 1, **options: Any) -> undula.Plan:
     """A plan forward and back, against PyWavelets in double precision."""
-    plan = undula.Plan(x.shape, name, level=level, mode=mode, dtype=x.dtype, backend=target, **options)
+    dtype = {"i": "f8", "b": "f8"}.get(x.dtype.kind if x.dtype.itemsize != 2 else "", x.dtype)
+    plan = undula.Plan(x.shape, name, level=level, mode=mode, dtype=dtype, backend=target, **options)
     wide = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
     axes = options.get("axes") or tuple(range(x.ndim))
     known = undula.Wavelet(name)
@@ -499,7 +500,7 @@ def test_tuning_results_are_cached(target: str, tmp_path: Any, monkeypatch: pyte
     [
         ({"scheme": "sweldens", "strategy": "naive"}, "run by strategy 'tiled'"),
         ({"scheme": "sweldens", "axes": (0,)}, "two neighbouring axes"),
-        ({"wavelet": "db8", "scheme": "polyphase"}, "those that do: convolution"),
+        ({"wavelet": "db12", "scheme": "polyphase"}, "those that do: convolution"),
         ({"scheme": "sweldens", "axes": (0, 1), "shape": (40, 40, 5)}, "at most 4 numbers"),
         ({"scheme": "sweldens", "wavelet": ("haar", "db2")}, "one wavelet for both axes"),
         ({"scheme": "sweldens", "method": "filters"}, "'tiled', which runs schemes"),
