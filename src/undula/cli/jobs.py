@@ -37,7 +37,7 @@ from ..stores.partial import check_store
 from ..stores.pictures import BLOCKS_AT_ONCE, filter_in_blocks, imported_image, large_picture
 from ..stores.running import TaskRunner, ThreadRunner, task_runner
 from .finding import FileJob, input_kind
-from .outputs import PIPE, check_drawing, check_outputs, identity, without_empty_folders
+from .outputs import PIPE, check_outputs, identity, without_empty_folders
 from .screen import error_text, message_line, print_warning, progress_bar
 from .zarr_stores import InterruptedWorkError, check_zarr_target, filter_store, is_zarr
 
