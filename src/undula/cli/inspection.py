@@ -507,6 +507,7 @@ def _describe_installation() -> dict[str, Any]:
     extras = {
         "pillow-heif": "photo",
         "rawpy": "photo",
+        "imagecodecs": "photo",
         "cuda-core": "cuda",
         "pyopencl": "opencl",
         "nicegui": "studio",
