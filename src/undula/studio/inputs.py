@@ -136,19 +136,26 @@ class Input:
 
     def filtered_together(self, number: int, extent: Extent, work: Any, **options: Any) -> Array:
         """Filter what a page is filtered together with, by :meth:`undula.io.Picture.filtered`."""
+        picture, shape = self.picture_together(number, extent)
+        return picture.filtered(work, over=extent.over, **options).pixels.reshape(shape)
+
+    def picture_together(self, number: int, extent: Extent) -> tuple[Picture, tuple[int, ...]]:
+        """Return what a page is filtered together with as a picture, and its shape as an array."""
         pixels, _ = self.together(self.page_of(number), extent)
         axes = StackAxes(extent.over, pixels.shape[: len(extent.over)])
         pages = pixels.reshape(-1, *self._pixels.shape[1:])
-        picture = Picture(pages, pages=True, stored=self.stored, stack=axes)
-        return picture.filtered(work, over=extent.over, **options).pixels.reshape(pixels.shape)
+        return Picture(pages, pages=True, stored=self.stored, stack=axes), pixels.shape
 
     def slab(self, number: int, extent: Extent, thickness: int) -> tuple[Array, int]:
         """Return the part of a volume around a slice, and the place of the slice within it."""
         pixels, _ = self.together(self.page_of(number), extent)
-        place = number if self.plane else self.place_within(number, extent)[0]
+        *times, depth_place = self.place_within(number, extent)
+        pixels = pixels[tuple(times)]
+        place = number if self.plane else depth_place
         depth = pixels.shape[self.plane]
         begin = min(max(0, place - thickness // 2), max(0, depth - thickness))
-        return pixels.take(range(begin, min(begin + thickness, depth)), self.plane), place - begin
+        part = slice(begin, min(begin + thickness, depth))
+        return pixels[(*[slice(None)] * self.plane, part)], place - begin
 
     def page_of(self, number: int) -> int:
         """Return a page of the volume that a slice belongs to."""
