@@ -40,7 +40,7 @@ from .decoder import (
 )
 from .encoder import VideoWriter
 from .encoder_choice import check_options
-from .files import VIDEOS, atomic_write, import_optional, output_kind, same_file, short_message
+from .files import VIDEOS, atomic_write, import_optional, same_file, short_message
 from .pixel_formats import filterable_format
 from .video_sources import VideoSource, Y4MReader, decode_error, is_live
 
@@ -322,7 +322,7 @@ def process(
     path = Path(target) if to_file else Path("output.y4m")
     if hasattr(source, "read") and not isinstance(source, Y4MReader):
         source = Y4MReader(source)
-    if output_kind(path) != "video":
+    if path.suffix.lower() not in VIDEOS:
         raise FileError(f"a video is written as {', '.join(VIDEOS)}; got {path.name!r}")
     if to_file and not is_live(source) and same_file(Path(str(source)), path):
         raise FileError(f"{path} is the input; choose another output")
