@@ -429,9 +429,8 @@ class VideoWriter:
             return True
         if (time + Fraction(packet.duration or 0, 2)) * packet.time_base <= self._origin:
             return False
-        shift = round(
-            self._origin / packet.time_base
-        )  # If times were negative, FFmpeg would move all frames.
+        shift = round(self._origin / packet.time_base)
+        # FFmpeg would move all frames if a time was negative.
         packet.pts = None if packet.pts is None else max(0, packet.pts - shift)
         packet.dts = None if packet.dts is None else max(0, packet.dts - shift)
         return True
