@@ -22,6 +22,7 @@ from ..errors import ArgumentTypeError, FileError, FormatWarning
 from .dicom import read_dicom, write_dicom
 from .files import (
     IMAGES,
+    OnlyWritable,
     atomic_write,
     check_size,
     detect_kind,
@@ -544,7 +545,7 @@ def _read_npz(path: Path, kind: str, max_pixels: int | None) -> Picture:
 
 def _write_npy(path: Path, picture: Picture, kind: str, **options: Any) -> None:
     with path.open("wb") as file:
-        np.save(file, _original_array(picture), allow_pickle=False)
+        np.save(OnlyWritable(file), _original_array(picture), allow_pickle=False)
 
 
 def _write_npz(path: Path, picture: Picture, kind: str, **options: Any) -> None:
