@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from ..errors import ArgumentTypeError, FileError, FormatWarning, UndulaError
 from .dicom import read_dicom, write_dicom
 from .files import (
+    EXPORT_ADVICE,
     IMAGES,
     atomic_write,
     check_size,
@@ -221,7 +222,8 @@ def save(path: str | Path, picture: Picture | Array, **options: Any) -> tuple[st
         "dicom": write_dicom,
     }
     if kind == "video":
-        raise FileError(f"an image cannot be written to {path}, which has the suffix of a video")
+        advice = EXPORT_ADVICE if picture.kind == "dicom" else ""
+        raise FileError(f"an image cannot be written to {path}, which has the suffix of a video{advice}")
     if kind not in _WITH_ORIENTATION:
         picture = picture.upright()
     if kind not in _ARRAYS:
@@ -233,6 +235,10 @@ def save(path: str | Path, picture: Picture | Array, **options: Any) -> tuple[st
     with atomic_write(path) as temporary:
         try:
             writers.get(kind, _write_pillow)(temporary, picture, kind, **options)
+        except ArgumentTypeError as error:
+            if picture.kind != "dicom":
+                raise
+            raise ArgumentTypeError(f"{error}{EXPORT_ADVICE}") from None
         except (UndulaError, OSError):
             raise
         except Exception as error:  # Encoders raise all kinds of errors.
