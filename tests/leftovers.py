@@ -4,6 +4,9 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from copy import deepcopy
+from difflib import unified_diff
+from pprint import pformat
 from types import ModuleType
 from typing import Any
 
@@ -14,9 +17,22 @@ from undula.engines import memory, threads
 
 State = dict[str, dict[str, Any]]  # values by their owner, a module or a library, and by their names
 
-CACHES = {"undula.functions.compiled_calls": {"CALLS"}}  # tables that may grow in a test
+CACHES = {"CALLS"}  # tables that may grow in a test
 
-OTHERS = {"PYTEST_CURRENT_TEST", "PYOPENCL_HOME"}  # variables that pytest, and the import of PyOpenCL, set
+# Libraries set variables of their own when they are imported; these change what the package and its tests do.
+VARIABLES = (
+    "UNDULA",
+    "NUMBA",
+    "OCL_",
+    "POCL_",
+    "PYOPENCL_BUILD",
+    "CUDA",
+    "XLA_",
+    "HOME",
+    "PATH",
+    "LANG",
+    "TMPDIR",
+)
 
 
 def _package() -> list[tuple[str, ModuleType]]:
@@ -34,7 +50,7 @@ def registries() -> State:
             if isinstance(value, dict)
             else [id(item) for item in value]
             for name, value in list(vars(module).items())
-            if isinstance(value, (dict, list, set)) and name.isupper() and name not in CACHES.get(owner, ())
+            if isinstance(value, (dict, list, set)) and name.isupper() and name not in CACHES
         }
         for owner, module in _package()
     }
@@ -43,7 +59,7 @@ def registries() -> State:
 def settings() -> State:
     """Return the settings of the process, of the package, and of the libraries that tests configure."""
     state: State = {
-        "the environment": {name: os.environ[name] for name in os.environ if name not in OTHERS},
+        "the environment": {name: value for name, value in os.environ.items() if name.startswith(VARIABLES)},
         "the process": {
             "working directory": os.getcwd(),
             "path of modules": list(sys.path),
@@ -53,7 +69,7 @@ def settings() -> State:
         "undula": {"number of threads": threads._requested_threads, "memory to keep": memory._limit},
     }
     if (zarr := sys.modules.get("zarr")) is not None and hasattr(zarr, "config"):
-        state["zarr"] = {"configuration": str(zarr.config.config)}
+        state["zarr"] = {"configuration": deepcopy(zarr.config.config)}
     if (torch := sys.modules.get("torch")) is not None and hasattr(torch, "get_default_dtype"):
         state["torch"] = {"dtype": torch.get_default_dtype(), "gradients": torch.is_grad_enabled()}
     if (jax := sys.modules.get("jax")) is not None and hasattr(jax, "config"):
@@ -89,11 +105,16 @@ IMPLIED = {
 def changes(before: State, after: State) -> dict[str, str]:
     """Return what differs, by its name; owners that were not loaded before may bring theirs."""
     return {
-        f"{name} of {owner}": f"{values.get(name)} → {after.get(owner, {}).get(name)}"
-        for owner, values in before.items()
-        for name in {**values, **after.get(owner, {})}
-        if values.get(name) != after.get(owner, {}).get(name)
+        f"{name} of {owner}": "\n".join(unified_diff(*map(pformat_lines, values), lineterm="", n=0))
+        for owner, before_names in before.items()
+        for name in {**before_names, **after.get(owner, {})}
+        if (values := (before_names.get(name), after.get(owner, {}).get(name)))[0] != values[1]
     }
+
+
+def pformat_lines(value: Any) -> list[str]:
+    """Return a value in lines, one for each of its items."""
+    return pformat(value).splitlines()
 
 
 def _watch(request: pytest.FixtureRequest, *states: Callable[[], State]) -> Iterator[None]:
@@ -101,7 +122,11 @@ def _watch(request: pytest.FixtureRequest, *states: Callable[[], State]) -> Iter
     yield
     for state, old in zip(states, before, strict=True):
         changed = changes(old, state())
-        assert not changed, f"{request.node.nodeid} changes for all later tests: {changed}"
+        if changed:
+            lines = [f"{name}:\n{difference}" for name, difference in changed.items()]
+            pytest.fail(
+                f"{request.node.nodeid} changes for all later tests " + "\n".join(lines), pytrace=False
+            )
 
 
 @pytest.fixture(autouse=True)

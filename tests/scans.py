@@ -45,3 +45,12 @@ def save(path: Path, cells: Any, stored: int, signed: bool = False, **elements: 
         dataset.compress(syntax)
     dataset.save_as(path, enforce_file_format=True)
     return path
+
+
+def damage_rle(path: Path) -> None:
+    """Change a byte so that pylibjpeg-rle, which is written in Rust, panics: that is no Exception."""
+    data = bytearray(path.read_bytes())
+    offset_table = data.rindex(b"\xe0\x7f\x10\x00")
+    frame = data.index(b"\xfe\xff\x00\xe0", data.index(b"\xfe\xff\x00\xe0", offset_table) + 8)
+    data[frame + 16] = 0  # Where the second segment begins.
+    path.write_bytes(data)

@@ -12,7 +12,9 @@ import tifffile
 
 import undula
 from undula import io
+from undula.cli import main
 from undula.io.raster import read_header
+from undula.io.summary import summarize
 from undula.stores import pictures
 from undula.stores.pictures import filter_in_blocks, large_picture
 
@@ -87,6 +89,50 @@ def test_imagej_stacks_that_are_cut_off(tmp_path: Path) -> None:
     (tmp_path / "part.tif").write_bytes(content[: len(content) * 6 // 10])
     with pytest.raises(undula.UndulaError, match=r"part\.tif.* cut off"):
         io.read(tmp_path / "part.tif")
+
+
+CUT_OFF: dict[str, Any] = {
+    "plain.tif": {"metadata": None},
+    "described.tif": {},
+    "packed.tif": {"metadata": None, "compression": "zlib"},
+    "x.ome.tif": {"metadata": {"axes": "ZYX"}},
+    "big.ome.tif": {"metadata": {"axes": "ZYX"}, "bigtiff": True, "compression": "zlib"},
+    "motorola.tif": {"byteorder": ">", "tile": (16, 16)},
+    "x.gif": None,
+}
+
+
+@pytest.mark.parametrize("name", CUT_OFF)
+def test_no_pages_are_lost_when_a_file_is_cut_off(name: str, tmp_path: Path) -> None:
+    pages = np.random.default_rng(0).integers(0, 256, (4, 10, 12)).astype("u1")
+    whole, part = tmp_path / name, tmp_path / f"part-{name}"
+    if name.endswith("gif"):
+        io.write(whole, io.Picture(pages, pages=True))
+    else:
+        tifffile.imwrite(whole, pages, photometric="minisblack", **CUT_OFF[name])
+    content, expected = whole.read_bytes(), io.read(whole)
+    assert expected.pixels.shape[:3] == pages.shape
+    errors = 0
+    for length in range(9, len(content), 7):
+        part.write_bytes(content[:length])
+        for reader in (io.read, read_header, summarize):
+            try:
+                found = reader(part)
+            except undula.FileError:
+                errors += 1
+                continue
+            if reader is io.read:  # Padding after the last page may be missing.
+                np.testing.assert_array_equal(found.pixels, expected.pixels)
+                assert found.stack == expected.stack
+    assert errors > len(content) // 7
+
+
+def test_ome_tiff_without_its_description(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tifffile.imwrite(tmp_path / "x.ome.tif", np.zeros((5, 32, 40), "u1"), ome=False)
+    assert main(["info", str(tmp_path / "x.ome.tif")]) == 1
+    assert "no description of OME" in capsys.readouterr().err
+    (tmp_path / "x.ome.tif").rename(tmp_path / "x.tif")
+    assert main(["info", str(tmp_path / "x.tif")]) == 0
 
 
 def test_arrays_of_many_axes_keep_their_shape(tmp_path: Path) -> None:
@@ -303,9 +349,8 @@ def test_headers_are_read_without_pixels(tmp_path: Path) -> None:
         assert before is not None
         assert before.pixels.shape == shape
         assert before.pixels.strides == (0, 0)
-    for path in ("x.tif", "x.png"):  # Most of the pixels are missing, and not missed.
-        file = tmp_path / path
-        file.write_bytes(file.read_bytes()[:2000])
-        assert read_header(file) is not None
-        with pytest.raises(undula.FileError):
-            io.read(file)
+    file = tmp_path / "x.png"  # Most of the pixels are missing, and not missed.
+    file.write_bytes(file.read_bytes()[:2000])
+    assert read_header(file) is not None
+    with pytest.raises(undula.FileError):
+        io.read(file)

@@ -71,8 +71,9 @@ def _warning_printer() -> Callable[..., None]:
 
 def run(arguments: list[str] | None = None) -> int:
     """Run a command, print errors as one line, and return the exit status."""
-    # These libraries log what they also raise, and an error is reported in one line.
-    for name in ("tifffile", "pydicom", "libav", "distributed"):
+    # These libraries log what they also raise, and an error is reported in one line; asyncio logs what Zarr
+    # reads while the process ends.
+    for name in ("tifffile", "pydicom", "libav", "distributed", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     warnings.simplefilter("ignore")
     warnings.filterwarnings("default", category=UserWarning, module=r"undula\.filters")

@@ -16,7 +16,7 @@ from ..io.dicom import read_header
 from ..io.export import export_picture, export_series
 from ..io.files import IMAGES, VIDEOS, detect_kind
 from .common import Json, MaxPixels, Overwrite, Quiet, app
-from .finding import FileJob, find_jobs
+from .finding import LEFT_OUT, FileJob, LeftOut, find_jobs
 from .outputs import check_outputs
 from .screen import error_text, print_error, print_json, print_text, progress_bar
 
@@ -68,13 +68,19 @@ def export(
     Example: `undula example ultrasound.dcm && undula export ultrasound.dcm ultrasound.png`
     """
     shared: dict[str, Any] = {"rate": rate, "quality": crf, "max_pixels": max_pixels}
+    left_out = LeftOut()
     target = Path(paths[-1] if output is None else output)
     sources = [Path(path) for path in (paths[:-1] if output is None else paths)]
     if target.suffix.lower() in VIDEOS and (len(sources) > 1 or any(map(Path.is_dir, sources))):
         if frame is not None:
             raise ArgumentError(f"--frame chooses a frame of one clip; {target} is made of several files")
-        jobs = find_jobs([str(source) for source in sources], str(target.parent), recursive)
+        jobs = find_jobs(
+            [str(source) for source in sources], str(target.parent), recursive, left_out=left_out
+        )
         files = [job.source for job in jobs if detect_kind(job.source) == "dicom"]
+        for job in jobs:
+            if job.source not in files:
+                left_out.add(job.source, "no DICOM file")
         check_outputs(target, overwrite=overwrite, inputs=files)
         target.parent.mkdir(parents=True, exist_ok=True)
         with progress_bar(target.name, len(files), quiet or json_) as progress:
@@ -84,15 +90,15 @@ def export(
         ]
         errors: list[dict[str, str]] = []
     else:
-        jobs = _renamed(find_jobs(paths, output, recursive))
+        jobs = _renamed(find_jobs(paths, output, recursive, left_out=left_out))
         if frame is not None and len(jobs) > 1:
             raise ArgumentError(f"--frame chooses a frame of one clip; got {len(jobs)} files")
         results, errors = _export_files(jobs, overwrite, collect=json_, window=window, frame=frame, **shared)
     if json_:
-        print_json({"files": results, "errors": errors})
+        print_json({"files": results, "errors": errors, LEFT_OUT: left_out.entries})
     elif not quiet:
-        for result in results:
-            print_text(result["output"])
+        for line in (*(result["output"] for result in results), *left_out.lines()):
+            print_text(line)
     for error in errors:
         print_error(
             error["error"] if error["input"] in error["error"] else f"{error['input']}: {error['error']}"

@@ -47,18 +47,9 @@ from .common import (
     Workers,
     app,
 )
-from .finding import find_jobs
-from .jobs import (
-    FAILED,
-    PLANNED,
-    SKIPPED,
-    WRITTEN,
-    FilterOptions,
-    refuse_image_options,
-    refuse_mask_options,
-    refuse_video_options,
-    run_jobs,
-)
+from .finding import LEFT_OUT, LeftOut, find_jobs
+from .jobs import FAILED, PLANNED, SKIPPED, WRITTEN, FilterOptions, run_jobs
+from .option_checks import refuse_image_options, refuse_mask_options, refuse_video_options
 from .outputs import PIPE, ResultNames, check_outputs
 from .screen import print_error, print_json, print_text, print_warning
 from .zarr_stores import InterruptedWorkError
@@ -212,6 +203,12 @@ def filter_files(
         Path | None,
         DicomOption("--show-mask", help="Write a picture that shows what is left unchanged, in green."),
     ] = None,
+    maps: Annotated[
+        bool,
+        DicomOption(
+            "--maps", help="Filter dose grids, parametric maps and segmentations, too, which are no pictures."
+        ),
+    ] = False,
     scheduler: Scheduler = None,
     workers: Workers = None,
     resume: Resume = True,
@@ -222,7 +219,8 @@ def filter_files(
         raise ArgumentError("--skip-existing keeps existing files and --overwrite replaces them; choose one")
     if jobs_ > 1 and (scheduler or workers):
         raise ArgumentError("--jobs filters files in this process; omit it, or --scheduler and --workers")
-    jobs = find_jobs(paths, output, recursive, ResultNames.from_options(suffix, format_))
+    names, left_out = ResultNames.from_options(suffix, format_), LeftOut()
+    jobs = find_jobs(paths, output, recursive, names, maps, left_out)
     save_path = command_filter.save_path
     if save_path is not None:
         pipeline_inputs = [command_filter.load_path] if command_filter.load_path else []
@@ -267,6 +265,7 @@ def filter_files(
         preview=preview,
         axes=axes,
         filter_over=filter_over,
+        maps=maps,
     )
     refuse_image_options(jobs, options)
     if quiet:
@@ -274,6 +273,9 @@ def filter_files(
     to_pipe = any(str(job.target) == PIPE for job in jobs)
     as_json = (json_ or json_lines) and not to_pipe
     print_line = partial(print_json, indent=None) if json_lines and not to_pipe else None
+    if print_line is not None:
+        for entry in left_out.entries:
+            print_line(entry)
     results, errors = run_jobs(jobs, command_filter.make, options, collect=as_json, report=print_line)
     if save_path is not None and results and not dry_run:
         with atomic_write(save_path) as temporary:
@@ -286,10 +288,12 @@ def filter_files(
         **{status: counts[status] for status in (WRITTEN, SKIPPED, PLANNED, FAILED)},
     }
     if as_json:
-        lists = {} if json_lines else {"files": results, "errors": errors}
+        lists = {} if json_lines else {"files": results, "errors": errors, LEFT_OUT: left_out.entries}
         print_json({**lists, **summary}, None if json_lines else 1)
     elif not (quiet or json_ or json_lines or to_pipe):
         _print_results(results, len(jobs), summary)
+        for line in left_out.lines():
+            print_text(line)
     if not quiet:
         _print_losses(results)
     if errors:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ..errors import ArgumentError, FileError
-from ..io.dicom import has_image
-from ..io.files import IMAGES, RAW_SUFFIXES, VIDEOS, detect_kind
+from ..io.dicom import without_image
+from ..io.files import IMAGES, READABLE_SUFFIXES, detect_kind
 from ..stores.partial import is_store
 from .outputs import PIPE, ResultNames
 from .zarr_stores import is_zarr
 
+LEFT_OUT = "left out"
+MAX_REASONS = 3  # That an error lists.
 DICOMDIR = "DICOMDIR"  # The index of a DICOM medium, whose images are in folders next to it.
 
 
@@ -24,26 +27,53 @@ class FileJob:
     target: Path
 
 
+@dataclass
+class LeftOut:
+    """What folders contain besides the files of a command, as entries of its report."""
+
+    entries: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, path: Path, reason: str) -> None:
+        """Note a file or folder."""
+        self.entries.append({"input": str(path), "status": LEFT_OUT, "reason": reason})
+
+    def lines(self) -> list[str]:
+        """Return a line for each reason, with the first file that it applies to."""
+        paths: dict[str, list[str]] = {}
+        for entry in self.entries:
+            paths.setdefault(entry["reason"], []).append(entry["input"])
+        return [
+            f"left out: {names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: {reason}"
+            for reason, names in paths.items()
+        ]
+
+
 def input_kind(path: Path) -> str | None:
     """Return the kind of an input by its content, such as ``"png"``; a camera is a video."""
     return "video" if str(path).startswith("camera:") else detect_kind(path)
 
 
 def find_jobs(
-    paths: Sequence[str], output: str | None, recursive: bool = False, names: ResultNames | None = None
+    paths: Sequence[str],
+    output: str | None,
+    recursive: bool = False,
+    names: ResultNames | None = None,
+    maps: bool = True,
+    left_out: LeftOut | None = None,
 ) -> list[FileJob]:
     """List the files to filter.
 
     ``paths`` are an input and an output or, with ``output``, only inputs. All of them may be folders. If
     results are named after their inputs, a single path and several files are inputs, too, and the results are
-    written beside them.
+    written beside them. Everything else in folders is added to ``left_out``; with ``maps``,
+    DICOM images whose samples are quantities are filtered, too.
     """
-    names = names or ResultNames()
+    names, left_out = names or ResultNames(), left_out or LeftOut()
     if "" in (*paths, output):
         raise ArgumentError("a path is empty; name a file, a folder, or - for a pipe")
     if output is None:
         if names and (len(paths) != 2 or Path(paths[1]).is_file()):
-            return _jobs_into_folder(paths, None, recursive, names)
+            return _jobs_into_folder(paths, None, recursive, names, maps, left_out)
         if len(paths) != 2:
             raise ArgumentError(
                 "expected an input and an output, or several inputs and a folder with --output, or inputs and"
@@ -55,7 +85,7 @@ def find_jobs(
         is_folder = output != "-" and not _is_file_name(Path(output))
     is_study = Path(paths[0]).is_dir() or Path(paths[0]).name == DICOMDIR
     if len(paths) > 1 or is_folder or (is_study and not is_zarr(paths[0])):
-        return _jobs_into_folder(paths, Path(output), recursive, names)
+        return _jobs_into_folder(paths, Path(output), recursive, names, maps, left_out)
     if names:
         raise ArgumentError(
             f"--suffix and --format name results after their inputs, and {output} is named already; omit them"
@@ -65,11 +95,16 @@ def find_jobs(
 
 def _is_file_name(path: Path) -> bool:
     """Return whether the suffix of a path is that of an image, a video or a Zarr store."""
-    return path.suffix.lower() in {*IMAGES, *VIDEOS, *RAW_SUFFIXES} or is_zarr(path)
+    return path.suffix.lower() in READABLE_SUFFIXES or is_zarr(path)
 
 
 def _jobs_into_folder(
-    paths: Sequence[str], folder: Path | None, recursive: bool, names: ResultNames
+    paths: Sequence[str],
+    folder: Path | None,
+    recursive: bool,
+    names: ResultNames,
+    maps: bool,
+    left_out: LeftOut,
 ) -> list[FileJob]:
     """List files, and those in folders, with outputs in a folder; without one, beside their inputs."""
     if folder is None:
@@ -89,9 +124,12 @@ def _jobs_into_folder(
         if not path.is_dir() or is_zarr(path):
             jobs.append(FileJob(path, (folder or path.parent) / names.of(path)))
             continue
-        files = files_in(path, recursive)
+        files = files_in(path, recursive, maps, left_out)
         if folder is None and names.suffix:  # Results of an earlier run are not filtered again.
-            files = [file for file in files if not file.stem.endswith(names.suffix)]
+            earlier = [file for file in files if file.stem.endswith(names.suffix)]
+            files = [file for file in files if file not in earlier]
+            for file in earlier:
+                left_out.add(file, "a result of an earlier run")
         jobs += [
             FileJob(file, ((folder or path) / file.relative_to(path)).with_name(names.of(file)))
             for file in files
@@ -113,15 +151,22 @@ def _jobs_into_folder(
     return jobs
 
 
-def files_in(folder: Path, recursive: bool) -> list[Path]:
+def files_in(folder: Path, recursive: bool, maps: bool = True, left_out: LeftOut | None = None) -> list[Path]:
     """Return the images, videos and Zarr stores in a folder; an error if there are none."""
     is_deep = recursive or (folder / DICOMDIR).is_file()
-    entries = sorted(_entries(folder, is_deep))
-    files = [entry for entry in entries if is_store(entry) or (entry.is_file() and _can_filter(entry))]
+    left_out = left_out or LeftOut()
+    entries, files = sorted(_entries(folder, is_deep)), []
+    for entry in entries:
+        reason = _reason_to_leave_out(entry, is_deep, maps)
+        if reason:
+            left_out.add(entry, reason)
+        elif is_store(entry) or not entry.is_dir():
+            files.append(entry)
     if not files:
         has_folders = any(entry.is_dir() for entry in entries)
         hint = "; add --recursive to search its subfolders" if has_folders and not is_deep else ""
-        raise FileError(f"{folder} contains no images or videos{hint}")
+        others = "".join(f"; {line}" for line in left_out.lines()[:MAX_REASONS])
+        raise FileError(f"{folder} contains no images or videos{hint}{others}")
     return files
 
 
@@ -133,13 +178,25 @@ def _entries(folder: Path, is_deep: bool) -> Iterator[Path]:
             yield from _entries(entry, is_deep)
 
 
-def _can_filter(path: Path) -> bool:
-    """Return whether a file is an image or a video by its suffix, or a DICOM image by its content."""
+def _reason_to_leave_out(path: Path, is_deep: bool, maps: bool) -> str:
+    """Say why something in a folder is not filtered; an empty text if it is, or if its contents are.
+
+    Images and videos are recognised by their suffix, and DICOM images by their content.
+    """
+    if is_store(path):
+        return ""
+    if path.is_dir():
+        if is_deep:
+            return "a link to a folder" if path.is_symlink() else ""
+        return "a folder, which --recursive searches"
+    if not path.is_file():
+        return "no file"
     suffix = path.suffix.lower()
-    if suffix in {*IMAGES, *VIDEOS, *RAW_SUFFIXES} and IMAGES.get(suffix) != "dicom":
-        return True
+    if suffix in READABLE_SUFFIXES and IMAGES.get(suffix) != "dicom":
+        return ""
     try:
-        # Studies have reports and other files without images besides.
-        return has_image(path) if detect_kind(path) == "dicom" else suffix in IMAGES
+        if detect_kind(path) == "dicom":  # Studies have reports and other files without images besides.
+            return without_image(path, maps)
     except FileError:  # The file is empty or cannot be read, which is reported if it should be an image.
-        return suffix in IMAGES
+        pass
+    return "" if suffix in IMAGES else "no image or video by its name"

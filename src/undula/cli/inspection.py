@@ -36,7 +36,7 @@ from .common import (
     check_finite,
     similarity_text,
 )
-from .finding import files_in, input_kind
+from .finding import LEFT_OUT, LeftOut, files_in, input_kind
 from .jobs import input_path, read_image
 from .outputs import PIPE, check_drawing, check_outputs
 from .screen import print_json, print_table, print_text
@@ -346,7 +346,8 @@ def _describe_store(source: str) -> dict[str, Any]:
 def _describe_folder(folder: Path, recursive: bool, max_pixels: int | None) -> dict[str, Any]:
     """Return what the headers of the files of a folder tell."""
     files: list[dict[str, Any]] = []
-    for path in files_in(folder, recursive):
+    left_out = LeftOut()
+    for path in files_in(folder, recursive, left_out=left_out):
         entry: dict[str, Any] = {"file": str(path.relative_to(folder))}
         try:
             if is_zarr(path):
@@ -357,7 +358,7 @@ def _describe_folder(folder: Path, recursive: bool, max_pixels: int | None) -> d
         except UndulaError as error:
             entry["error"] = str(error)
         files.append(entry)
-    return {"folder": str(folder), "files": files}
+    return {"folder": str(folder), "files": files, LEFT_OUT: left_out.entries}
 
 
 def _print_folder(report: dict[str, Any]) -> None:
@@ -370,6 +371,8 @@ def _print_folder(report: dict[str, Any]) -> None:
     counts = Counter(entry.get("kind", "unreadable") for entry in report["files"])
     kinds = ", ".join(f"{count} {kind}" for kind, count in counts.most_common())
     print_text(f"{len(rows)} file{'s' if len(rows) != 1 else ''} in {report['folder']}: {kinds}")
+    for line in LeftOut(report[LEFT_OUT]).lines():
+        print_text(line)
 
 
 def _size_text(entry: dict[str, Any]) -> str:

@@ -18,17 +18,17 @@ from typing import Any
 from .. import io
 from ..errors import ArgumentError, FileError, MissingExtraError, SchedulerError, UndulaError
 from ..io.derivation import Derivation, get_element
-from ..io.dicom import read_header
+from ..io.dicom import read_header, refuse_map
 from ..io.dicom_filtering import AUTOMATIC, DicomFilter, FilteredDicom
 from ..io.files import (
     EXPORT_ADVICE,
     IMAGES,
     Y4M_SIGNATURE,
-    check_writable,
     output_kind,
     pixel_limit,
 )
 from ..io.filtering import Encoding, Filter, filter_picture, filter_video
+from ..io.foreign import foreign_code
 from ..io.preview import write_preview
 from ..io.series import group_series
 from ..io.summary import check_result
@@ -38,23 +38,14 @@ from ..stores.partial import check_store
 from ..stores.pictures import BLOCKS_AT_ONCE, filter_in_blocks, imported_image, large_picture
 from ..stores.running import TaskRunner, ThreadRunner, task_runner
 from .finding import FileJob, input_kind
-from .outputs import PIPE, check_drawing, check_exists, check_outputs, identity, without_empty_folders
+from .outputs import PIPE, check_exists, check_outputs, identity, without_empty_folders
 from .screen import error_text, message_line, print_warning, progress_bar
 from .zarr_stores import InterruptedWorkError, check_zarr_target, filter_store, is_zarr
 
 ADVICE = "name another output; the last path is the output, and several files go into a folder with --output"
 
-VIDEO_FLAGS = {
-    "--frames": "frames",
-    "--codec": "codec",
-    "--crf": "quality",
-    "--preset": "preset",
-    "--no-audio": "audio",
-    "--start": "start",
-    "--duration": "duration",
-}
-
-WRITTEN, SKIPPED, PLANNED, FAILED = "written", "skipped", "planned", "failed"  # What a report says of a file.
+# What a report says of a file.
+WRITTEN, SKIPPED, PLANNED, FAILED = "written", "skipped", "planned", "failed"
 LOSSY_IMAGES = ("jpeg", "webp", "avif", "heif")
 
 
@@ -81,6 +72,7 @@ class FilterOptions:
     preview: Path | None = None
     axes: str | None = None
     filter_over: str | None = None
+    maps: bool = False
 
     @property
     def is_distributed(self) -> bool:
@@ -99,6 +91,7 @@ class FilterOptions:
             self.sigma,
             self.backend,
             self.max_pixels,
+            self.maps,
         )
 
 
@@ -150,66 +143,12 @@ def read_image(source: str, max_pixels: int | None = None, single_page: bool = F
     return image
 
 
-def refuse_video_options(jobs: Sequence[FileJob], encoding: Encoding) -> None:
-    """Raise an error for options of encoders if no input is a video, which they apply to."""
-    default = Encoding()
-    given = [flag for flag, name in VIDEO_FLAGS.items() if getattr(encoding, name) != getattr(default, name)]
-    if given and not any(_may_be_video(job.source) for job in jobs):
-        kind = "a Zarr store" if is_zarr(jobs[0].source) else "an image"
-        inputs = f"{jobs[0].source} is {kind}" if len(jobs) == 1 else f"none of {len(jobs)} inputs is a video"
-        raise ArgumentError(f"{given[0]} applies to video only; {inputs}")
-
-
-def refuse_image_options(jobs: Sequence[FileJob], options: FilterOptions) -> None:
-    """Raise an error for options of images if there is no result that they apply to."""
-    lossy = {suffix for suffix, kind in IMAGES.items() if kind in LOSSY_IMAGES}
-    if options.image_quality is not None and not any(job.target.suffix.lower() in lossy for job in jobs):
-        outputs = f"{jobs[0].target.name} is not" if len(jobs) == 1 else f"none of {len(jobs)} outputs is"
-        raise ArgumentError(f"--image-quality applies to JPEG, WebP, AVIF and HEIC; {outputs} one of them")
-    if options.preview is None:
-        return
-    if len(jobs) > 1:
-        raise ArgumentError(f"--preview shows a single image, got {len(jobs)} files")
-    if is_zarr(jobs[0].source) or str(jobs[0].source).startswith("camera:"):
-        raise ArgumentError(f"--preview applies to image files only, got {jobs[0].source}")
-    check_drawing("--preview", options.preview)
-    check_outputs(options.preview, overwrite=options.overwrite, inputs=[jobs[0].source])
-    check_outputs(jobs[0].target, options.preview, overwrite=True)
-    check_writable(options.preview)
-
-
-def refuse_mask_options(jobs: Sequence[FileJob], mask: str, shown_mask: Path | None) -> None:
-    """Raise an error for options of masks if no input is DICOM, or if one picture would show several."""
-    check_drawing("--show-mask", shown_mask)
-    if shown_mask is not None and len(jobs) > 1:
-        raise ArgumentError(f"--show-mask shows the mask of one file; got {len(jobs)} inputs")
-    if mask == AUTOMATIC and shown_mask is None:
-        return
-    for job in jobs:
-        check_exists(job.source)
-    if not any(str(job.source) == PIPE or _is_dicom(job.source) for job in jobs):
-        flag = "--mask" if shown_mask is None else "--show-mask"
-        inputs = f"{jobs[0].source} is not" if len(jobs) == 1 else f"none of {len(jobs)} inputs is"
-        raise ArgumentError(f"{flag} applies to DICOM files only; {inputs}")
-
-
-def _is_dicom(source: Path) -> bool:
+def is_dicom(source: Path) -> bool:
+    """Return whether an input is DICOM by its content."""
     try:
         return not is_zarr(source) and input_kind(source) == "dicom"
     except FileError:
         return False
-
-
-def _may_be_video(source: Path) -> bool:
-    """Return whether an input is a video, or cannot be read yet."""
-    if str(source) == PIPE:
-        return True
-    if is_zarr(source):
-        return False
-    try:
-        return input_kind(source) in ("video", None)
-    except FileError:
-        return True
 
 
 def run_jobs(
@@ -346,7 +285,8 @@ def _check_headers(job: FileJob, options: FilterOptions) -> None:
         check_store(job.target, options.overwrite)
         open_source(job.source)
         return
-    _check_kinds(job.source, job.target)
+    if _check_kinds(job.source, job.target) == "dicom" and not options.maps:
+        refuse_map(job.source, read_header(job.source))
     target = job.source if is_zarr(job.target) or str(job.target) == PIPE else job.target
     check_result(job.source, target, options.max_pixels)
 
@@ -383,7 +323,7 @@ def _run_stacks(
     for number in numbers:
         source = jobs[number].source
         try:
-            header = read_header(source) if _is_dicom(source) else None
+            header = read_header(source) if is_dicom(source) else None
         except Exception:  # Reading the file again reports its error.
             header = None
         if header is None or int(get_element(header, "NumberOfFrames", 1)) > 1:
@@ -399,7 +339,8 @@ def _run_stacks(
             if len(stack) == 1:
                 reports = [_run_job(jobs[members[0]], make_filter, alone)]
             else:
-                filtered = options.dicom_filter(make_filter).filter_series(stack, targets)
+                with foreign_code(f"cannot filter the series of {stack[0]}", Exception):
+                    filtered = options.dicom_filter(make_filter).filter_series(stack, targets)
                 reports = [_dicom_entry(each) for each in filtered]
         except Exception as error:  # Decoders, filters and encoders may raise anything.
             reports = [error] * len(members)
@@ -441,6 +382,13 @@ def _run_job(
     runner: TaskRunner | None = None,
 ) -> dict[str, Any]:
     """Filter one file and return its entry in the report."""
+    with foreign_code(f"cannot filter {job.source}", Exception):
+        return _entry(job, make_filter, options, runner)
+
+
+def _entry(
+    job: FileJob, make_filter: Callable[[bool], Filter], options: FilterOptions, runner: TaskRunner | None
+) -> dict[str, Any]:
     if is_zarr(job.source):
         return _run_store_job(job, make_filter(False), options, runner)
     if is_zarr(job.target):

@@ -14,7 +14,15 @@ from datetime import datetime
 from pathlib import Path
 
 from ..errors import ArgumentError, FileError, UnknownNameError
-from ..io.files import IMAGES, RAW_SUFFIXES, VIDEOS, detect_kind, output_kind
+from ..io.files import (
+    IMAGES,
+    RAW_SUFFIXES,
+    READ_ONLY_VIDEOS,
+    READABLE_SUFFIXES,
+    VIDEOS,
+    detect_kind,
+    output_kind,
+)
 
 PIPE = "-"  # Standard input or output.
 Identity = tuple[int, int] | str
@@ -54,18 +62,35 @@ class ResultNames:
     def of(self, source: Path) -> str:
         """Return the name of the result of an input.
 
-        A format of images does not change that of videos. Raw files cannot be written and become TIFF.
+        A format of images does not change that of videos. What cannot be written is replaced: raw files
+        become TIFF, and videos such as WMV become Matroska, which stores all their streams. Files with
+        unknown suffixes are named by their content.
         """
-        extension = source.suffix
-        if extension.lower() not in {*IMAGES, *VIDEOS, *RAW_SUFFIXES, ".zarr"}:  # DICOM files have any name.
-            extension = ""
-        stem = source.name.removesuffix(extension)
-        is_video = f".{self.format}" in VIDEOS
-        if self.format and extension.lower() != ".zarr" and (extension.lower() in VIDEOS) == is_video:
+        stem, extension = source.stem, source.suffix.lower()
+        kind = "video" if extension in {*VIDEOS, *READ_ONLY_VIDEOS} else extension
+        if extension not in {*READABLE_SUFFIXES, ".zarr"}:
+            kind = _kind_of_content(source)
+            if kind in ("", "dicom"):  # DICOM files have any name.
+                stem, extension = source.name, ""
+            else:
+                extension = next((suffix for suffix, name in IMAGES.items() if name == kind), extension)
+        else:
+            extension = source.suffix
+        if self.format and kind != ".zarr" and (kind == "video") == (f".{self.format}" in VIDEOS):
             extension = f".{self.format}"
-        elif extension.lower() in RAW_SUFFIXES:
+        elif kind == "video" and extension.lower() not in VIDEOS:
+            extension = ".mkv"
+        elif kind == "raw" or extension.lower() in RAW_SUFFIXES:
             extension = ".tif"
         return f"{stem}{self.suffix}{extension}"
+
+
+def _kind_of_content(path: Path) -> str:
+    """Return the kind of a file; an empty text if it is unknown or cannot be read."""
+    try:
+        return detect_kind(path) or ""
+    except FileError:  # What is wrong is reported when it is filtered.
+        return ""
 
 
 def identity(path: str | Path) -> Identity:

@@ -10,8 +10,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from .operations import ArrayOperations, item_size
+from ..arrays import check_number
+from ..errors import ArgumentError, UnknownNameError
+from .operations import ArrayOperations
 
 __all__ = [
     "Argument",
@@ -147,7 +148,7 @@ class Pyramid:
             return band, 1.0
         xp, mask = self.operations.xp, self.valid[index]
         counts = self.operations.energies([xp.astype(mask, band.dtype)])[0]
-        share = counts / item_size(mask)
+        share = counts / math.prod(mask.shape[1:])  # Masks are the same for all shifts.
         return band * mask, xp.maximum(share, xp.full_like(share, 1e-9))
 
 
@@ -375,16 +376,6 @@ def plain_number(value: Any) -> Any:
 
 def _thawed(value: Any) -> Any:
     return [_thawed(part) for part in value] if isinstance(value, tuple) else value
-
-
-def check_number(value: Any, name: str, least: float = 0.0, exclusive: bool = False) -> None:
-    """Raise an error unless ``value`` is a finite number of at least (or above) ``least``."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        got = f"an array of shape {value.shape}" if isinstance(value, np.ndarray) else repr(value)
-        raise ArgumentTypeError(f"{name} must be a number, got {got}")
-    if not math.isfinite(value) or value < least or (exclusive and value == least):
-        bound = "above" if exclusive else "at least"
-        raise ArgumentError(f"{name} must be finite and {bound} {least:g}, got {value!r}")
 
 
 def check_choice(value: Any, name: str, choices: Sequence[str]) -> None:

@@ -25,6 +25,7 @@ __all__ = [
     "checked_counted",
     "copied_frame",
     "find_channel_axis",
+    "image_layout",
     "is_constant",
     "largest_magnitude",
     "native_samples",
@@ -300,6 +301,26 @@ def _mix(xp: Any, planes: Any, matrix: np.ndarray[Any, Any]) -> Any:
     return xp.stack(rows, axis=0)
 
 
+def image_layout(
+    shape: tuple[int, ...],
+    dtype: str,
+    channel_axis: int | str | None = AUTO,
+    axes: Sequence[int] | None = None,
+    color: str = COLORS[0],
+) -> ImageLayout:
+    """Return the layout of an image; the arguments are those of :class:`GivenImage`."""
+    if color not in COLORS:
+        raise UnknownNameError("colour", color, COLORS)
+    if len(shape) == 0 or 0 in shape:
+        raise ArgumentError(f"an array with samples is needed, got shape {shape}")
+    if dtype.startswith(("complex", "bool")):
+        raise ArgumentTypeError(f"images must have real numbers, got {dtype}; convert them first")
+    channel = find_channel_axis(shape, channel_axis, axes)
+    spatial = tuple(_find_spatial_axes(shape, channel, axes))
+    mixed = channel is not None and shape[channel] in (3, 4) and color == COLORS[0]
+    return ImageLayout(shape, dtype, channel, spatial, mixed)
+
+
 class GivenImage:
     """An image as the caller passed it, its layout, and where its samples are valid.
 
@@ -346,18 +367,9 @@ class GivenImage:
         if self.on_host:
             self.array = native_samples(self.array)
         dtype = library.dtype(self.array)
-        if color not in COLORS:
-            raise UnknownNameError("colour", color, COLORS)
-        if len(shape) == 0 or 0 in shape:
-            raise ArgumentError(f"an array with samples is needed, got shape {shape}")
-        if dtype.startswith(("complex", "bool")):
-            raise ArgumentTypeError(f"images must have real numbers, got {dtype}; convert them first")
-        channel = find_channel_axis(shape, channel_axis, axes)
-        spatial = tuple(_find_spatial_axes(shape, channel, axes))
-        mixed = channel is not None and shape[channel] in (3, 4) and color == "ycbcr"
-        self.layout = ImageLayout(shape, dtype, channel, spatial, mixed)
+        self.layout = image_layout(shape, dtype, channel_axis, axes, color)
         self.mask, self.uneven = self._find_valid(mask, unmasked), False
-        if self.mask is not None and mixed:
+        if self.mask is not None and self.layout.mixed:
             self._check_pixels(mask)
 
     @property

@@ -17,6 +17,11 @@ __all__ = ["DecodedSpan"]
 # Files that are as long as they declare are cut off if more is missing than so many of their longest frames
 # and this share of their duration, which programs do not always write exactly.
 MAX_MISSING_FRAMES, MAX_MISSING_SHARE = 2.5, 0.03
+WITH_TRAILING_PARTS = ("matroska", "mov")  # Containers whose last parts may be no frames.
+REMEDY = (
+    "it is cut off or damaged. Fetch it again, repair it (ffmpeg -err_detect ignore_err -i … -c copy …), or"
+    " read the frames that it has with"
+)
 
 
 def _tagged_seconds(text: str) -> float | None:
@@ -78,8 +83,15 @@ class DecodedSpan:
         if self._kind == "yuv4mpegpipe":
             self._check_last_frame()
             return
+        if not self._count:
+            raise FileError(f"no frame of {self._path} can be decoded")
         declared, of_stream = self._declared()
         truncated = self._kind in DECLARED_SIZES and is_truncated(Path(str(self._path)), self._kind)
+        if truncated and self._kind not in WITH_TRAILING_PARTS:
+            raise FileError(
+                f"{self._path} ends after {self._count} frames, before the end that it declares: {REMEDY}"
+                f" count={self._count}"
+            )
         missing_frames = 0 if truncated else 2
         if not self._times or 0 < int(self._stream.frames) <= self._count + missing_frames:
             return
@@ -93,8 +105,7 @@ class DecodedSpan:
             return
         raise FileError(
             f"{self._path} declares {declared:.2f} s and ends after {self._count} frames, at {reached:.2f} s:"
-            " it is cut off or damaged. Fetch it again, repair it (ffmpeg -err_detect ignore_err -i … -c copy"
-            f" …), or read the frames that it has with count={self._count}"
+            f" {REMEDY} count={self._count}"
         )
 
     def _check_last_frame(self) -> None:

@@ -21,10 +21,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ArgumentError, FileError, UndulaError
+from ..errors import ArgumentError, FileError
 from .cutting import Cut
 from .decoded_span import DecodedSpan
 from .files import check_size, import_optional, pixel_limit
+from .foreign import foreign_code
 from .pixel_formats import pixel_format, sample_bits
 from .video_sources import (
     VideoSource,
@@ -370,7 +371,7 @@ def read_frames(
     container, stream = open_video(path, max_pixels)
     with container:
         number, span = 0, DecodedSpan(path, container, stream)
-        try:
+        with foreign_code(lambda error: decode_error(path, number, error)):
             for frame in container.decode(stream):
                 if count is not None and number >= count:
                     return
@@ -379,10 +380,6 @@ def read_frames(
                 number += 1
             if number != count:
                 span.check_end()
-        except UndulaError:
-            raise
-        except Exception as error:  # Decoders raise all kinds of errors.
-            raise decode_error(path, number, error) from None
 
 
 def read_planes(
@@ -393,7 +390,7 @@ def read_planes(
     with container:
         decoder, span = frame_decoder(stream, max_pixels), DecodedSpan(path, container, stream)
         number = 0
-        try:
+        with foreign_code(lambda error: decode_error(path, number, error)):
             for packet in container.demux(stream):
                 for frame in decoder.decode(packet):
                     span.add(frame)
@@ -402,10 +399,6 @@ def read_planes(
                     yield time, copy_planes(frame if same else frame.reformat(format=pixels))
                     number += 1
             span.check_end()
-        except UndulaError:
-            raise
-        except Exception as error:  # Decoders raise all kinds of errors.
-            raise decode_error(path, number, error) from None
 
 
 class VideoReader:
@@ -439,22 +432,21 @@ class VideoReader:
 
     def frame(self, number: int) -> Array:
         """Return a frame in RGB, upright; the last one if the number is too large."""
-        try:
+        with foreign_code(lambda error: self._decode_error(number, error)):
             if number != self._next - 1 or self._last is None:
                 self._decode_until(number)
                 if self._last is not None and self._last.is_corrupt:  # Decoding may have started too late.
                     self._restart()
                     self._advance(number)
-        except UndulaError:
-            raise
-        except Exception as error:  # Decoders raise all kinds of errors.
-            self._next, self._last = sys.maxsize, None  # Makes the next call seek.
-            raise decode_error(self._path, number, error) from None
         if self._last is None:
             raise FileError(f"no frame of {self._path} can be decoded")
         if self._last.is_corrupt:
             raise damage_error(self._path, self._next - 1)
         return _upright_rgb(self._last)
+
+    def _decode_error(self, number: int, error: BaseException) -> FileError:
+        self._next, self._last = sys.maxsize, None  # Makes the next call seek.
+        return decode_error(self._path, number, error)
 
     def _decode_until(self, number: int) -> None:
         if self._next <= number < self._next + self.NEAR_FRAMES:

@@ -20,12 +20,21 @@ from numpy.typing import NDArray
 
 from ..errors import ArgumentError, FileError, MissingExtraError, install_hint
 from .derivation import Derivation, get_element
-from .files import check_size, import_optional, short_message
+from .files import check_size, import_optional
+from .foreign import foreign_code
 from .limits import MAX_METADATA_BYTES, codestream_size, inflates_beyond
 from .picture import Picture
 from .stored import StoredRange
 
-__all__ = ["check_pixels", "get_element", "has_image", "read_dicom", "read_header", "write_dicom"]
+__all__ = [
+    "check_pixels",
+    "get_element",
+    "read_dicom",
+    "read_header",
+    "refuse_map",
+    "without_image",
+    "write_dicom",
+]
 
 Array = NDArray[Any]
 PIXEL_DATA_TAG = 0x7FE00010
@@ -59,8 +68,8 @@ def read_header(path: Path) -> Any:
     return _header(path, _deflated_part(path))
 
 
-def has_image(path: Path) -> bool:
-    """Return whether a DICOM file has an image, unlike reports, presentation states and directories.
+def without_image(path: Path, maps: bool = True) -> str:
+    """Say why a DICOM file is not filtered with others: it has no image, or a map that is not asked for.
 
     Files whose header cannot be read count as images, so that their error is reported.
     """
@@ -69,8 +78,38 @@ def has_image(path: Path) -> bool:
     except MissingExtraError:
         raise
     except Exception:  # pydicom raises all kinds of errors for damaged files.
-        return True
-    return "Rows" in header or not ("SOPClassUID" in header or "DirectoryRecordSequence" in header)
+        return ""
+    if "Rows" not in header and ("SOPClassUID" in header or "DirectoryRecordSequence" in header):
+        return "DICOM without an image"
+    name = map_name(header)
+    return f"{name}, which --maps includes" if name and not maps else ""
+
+
+# Images whose samples are quantities or labels, by the UID of their class.
+_MAPS = {
+    "1.2.840.10008.5.1.4.1.1.481.2": "dose grid",
+    "1.2.840.10008.5.1.4.1.1.30": "parametric map",
+    "1.2.840.10008.5.1.4.1.1.66.4": "segmentation",
+    "1.2.840.10008.5.1.4.1.1.66.7": "label map",
+    "1.2.840.10008.5.1.4.1.1.81.1": "thickness map",
+    "1.2.840.10008.5.1.4.1.1.82.1": "topography map",
+}
+_MAP_MODALITIES = {"RTDOSE": "dose grid", "SEG": "segmentation"}  # of other classes
+
+
+def map_name(header: Any) -> str:
+    """Return what the samples of a dataset are if they are no brightness, such as ``"dose grid"``."""
+    name = _MAPS.get(str(get_element(header, "SOPClassUID", "")), "")
+    return name or _MAP_MODALITIES.get(str(get_element(header, "Modality", "")), "")
+
+
+def refuse_map(path: Path, header: Any) -> None:
+    """Raise an error for an image whose samples are quantities or labels."""
+    if name := map_name(header):
+        raise FileError(
+            f"{path} is a {name}: its samples are measurements or labels, which filters for pictures falsify;"
+            " --maps (maps=True) filters it all the same"
+        )
 
 
 def check_pixels(path: Path, header: Any) -> None:
@@ -118,6 +157,9 @@ def _dataset(path: Path, max_pixels: int | None) -> Any:
         )
     dataset = pydicom.dcmread(path, force=True)
     if "PixelData" not in dataset:
+        for name in ("FloatPixelData", "DoubleFloatPixelData"):
+            if name in dataset:
+                raise FileError(f"{path} has samples of floating point ({name}), which are not supported")
         check_pixels(path, header)
         raise FileError(f"{path} is cut off or damaged: its PixelData cannot be read")
     if "TransferSyntaxUID" not in dataset.file_meta:
@@ -306,14 +348,10 @@ def write_dicom(
     dataset.file_meta.TransferSyntaxUID = import_optional("pydicom.uid").ExplicitVRLittleEndian
     (derivation or Derivation()).apply(dataset, source)
     _keep_compression(dataset, source)
-    try:
+    # Other elements are converted only now, and may be malformed.
+    problem = f"{source.filename} has elements besides its pixels that cannot be copied"
+    with foreign_code(problem, OSError):
         pydicom.dcmwrite(path, dataset, enforce_file_format=True)
-    except OSError:
-        raise
-    except Exception as error:  # Other elements are converted only now, and may be malformed.
-        raise FileError(
-            f"{source.filename} has elements besides its pixels that cannot be copied: {short_message(error)}"
-        ) from None
 
 
 # Elements with the smallest and the largest sample: of the image, and of its series or planes.

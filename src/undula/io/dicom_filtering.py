@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..errors import ArgumentError
 from ..filters.video import TemporalDenoiser
 from .derivation import Derivation
-from .dicom import read_header
+from .dicom import read_header, refuse_map
 from .files import output_kind
 from .picture import RGB, Picture
 from .protection import find_protected, is_grey_outside, show_protected
@@ -128,6 +128,8 @@ class DicomFilter:
         What results say about themselves; with the same one, those of several files form one series.
     sigma, backend, max_pixels
         As for other images.
+    maps : bool, default False
+        Whether to filter dose grids, parametric maps and segmentations, too.
     """
 
     work: Callable[..., Any]
@@ -138,6 +140,7 @@ class DicomFilter:
     sigma: float | None = None
     backend: str = "auto"
     max_pixels: int | None = None
+    maps: bool = False
 
     def filter_file(
         self, source: Path, target: Path, begin: Callable[[int], Progress] | None = None
@@ -147,7 +150,7 @@ class DicomFilter:
         ``begin`` is called with the number of frames, and returns a function that is called with the number
         of frames done.
         """
-        picture = read(source, self.max_pixels)
+        picture = self._read(source)
         if self.over_time and not picture.pages:
             raise ArgumentError(
                 f"over_time applies to video, DICOM clips and folders of slices; {source} is one image"
@@ -169,7 +172,7 @@ class DicomFilter:
 
         def frames() -> Iterator[DicomFrame]:
             for source in sources:
-                picture = read(source, self.max_pixels)
+                picture = self._read(source)
                 frame = DicomFrame(picture, picture.pixels, self._protected(picture))
                 if waiting and frame.pixels.shape != waiting[0].pixels.shape:
                     raise ArgumentError(
@@ -197,6 +200,12 @@ class DicomFilter:
             for target in targets:
                 (folders[target.parent] / target.name).replace(target)
         return report
+
+    def _read(self, source: Path) -> Picture:
+        picture = read(source, self.max_pixels)
+        if not self.maps:
+            refuse_map(source, picture.about["dataset"])
+        return picture
 
     def _protected(self, picture: Picture) -> Mask | None:
         """Return a mask of protected pixels, or None, and write the picture that shows them."""

@@ -23,6 +23,7 @@ from .cutting import Cut, later_timecode
 from .decoder import IDENTITY_MATRIX, display_matrix, frame_times, open_video
 from .encoder_choice import CONSTANT_RATE, choose_encoder, encoder_options, keeps_aspect, keeps_range
 from .files import VIDEOS, import_optional, short_message
+from .foreign import foreign_code
 from .video_sources import is_live
 
 __all__ = ["VideoWriter", "ordinary_threads"]
@@ -160,15 +161,13 @@ class VideoWriter:
         if self._description.constant_rate or name in CONSTANT_RATE:
             needs_rate = target.suffix if self._description.constant_rate else name
             self._rate = _constant_rate(source, stream, self.name, needs_rate, self._description.gaps)
-        try:
+        with foreign_code(f"cannot write {self.name}"):
             self._container = av.open(
                 path if hasattr(path, "write") else str(path),
                 "w",
                 format=self.kind,
                 options=muxer_options(target),
             )
-        except Exception as error:  # FFmpeg's libraries raise all kinds of errors.
-            raise FileError(f"cannot write {self.name}: {short_message(error)}") from None
         try:
             options = encoder_options(choice, self.kind, quality, preset, stream, first)
             self._add_encoded_stream(stream, first, full_range, options)
@@ -221,10 +220,8 @@ class VideoWriter:
     def _add_encoded_stream(self, source: Any, first: Any, full_range: bool, options: dict[str, str]) -> None:
         av, name = import_optional("av"), self.encoder
         rate = self._rate or source.average_rate or source.guessed_rate or Fraction(25)
-        try:
+        with foreign_code(f"no encoder {name!r} for {self.name}"):
             stream = self._container.add_stream(name, rate=rate, options=options)
-        except Exception as error:  # FFmpeg's libraries raise all kinds of errors.
-            raise FileError(f"no encoder {name!r} for {self.name}: {short_message(error)}") from None
         context = stream.codec_context
         # PyAV's default cuts frames into slices, which make files larger and keep fewer cores busy.
         context.thread_type = "AUTO"

@@ -20,6 +20,8 @@ __all__ = [
     "EXPORT_ADVICE",
     "IMAGES",
     "RAW_SUFFIXES",
+    "READABLE_SUFFIXES",
+    "READ_ONLY_VIDEOS",
     "VIDEOS",
     "Y4M_SIGNATURE",
     "atomic_write",
@@ -80,6 +82,9 @@ VIDEOS = {
     ".y4m": "yuv4mpegpipe",
 }
 """The containers of video by suffix."""
+# Suffixes of videos that are read and never written.
+READ_ONLY_VIDEOS = frozenset(".wmv .asf .flv .f4v .ogv .vob .m2v .3gp .3g2 .nut".split())
+READABLE_SUFFIXES = frozenset({*IMAGES, *RAW_SUFFIXES, *VIDEOS, *READ_ONLY_VIDEOS})
 Y4M_SIGNATURE = b"YUV4MPEG2"
 _IMAGE_BRANDS = {
     b"avif": "avif",
@@ -129,13 +134,17 @@ def detect_kind(path: Path) -> str | None:
         "jpeg2000": (b"\0\0\0\x0cjP  ", b"\xff\x4f\xff\x51"),
         "npy": (b"\x93NUMPY",),
         "npz": (b"PK\x03\x04",),
-        # Matroska, Y4M, MPEG program and video streams, and MXF.
+        # Matroska, Y4M, MPEG program and video streams, MXF, ASF (WMV), FLV, Ogg and NUT.
         "video": (
             b"\x1aE\xdf\xa3",
             Y4M_SIGNATURE,
             b"\0\0\x01\xba",
             b"\0\0\x01\xb3",
             b"\x06\x0e+4\x02\x05\x01\x01\r\x01\x02",
+            b"0&\xb2u\x8ef\xcf\x11\xa6\xd9",
+            b"FLV\x01",
+            b"OggS",
+            b"nut/multimedia container",
         ),
     }
     for kind, starts in signatures.items():
@@ -146,7 +155,7 @@ def detect_kind(path: Path) -> str | None:
     if head[4:8] == b"ftyp":
         brands = re.findall(b"....", head[8 : int.from_bytes(head[:4], "big")], re.DOTALL)
         for brand, kind in _IMAGE_BRANDS.items():
-            if brand in (brands[0], *(brands if brands[0] == b"mif1" else ())):
+            if brand in (*brands[:1], *(brands if brands[:1] == [b"mif1"] else ())):
                 return kind
     if head[4:8] in (b"ftyp", b"moov", b"mdat", b"wide", b"free"):
         return "video"
@@ -207,6 +216,8 @@ def output_kind(path: Path, source_kind: str = "", source_suffix: str = "") -> s
         return "dicom"
     if suffix in RAW_SUFFIXES:
         raise FileError(f"raw files such as {path.name!r} are read, not written; write .tif, .png or .jpg")
+    if suffix in READ_ONLY_VIDEOS:
+        raise FileError(f"videos such as {path.name!r} are read, not written; write .mkv, .mp4 or .webm")
     known = ", ".join([*IMAGES, *VIDEOS])
     raise FileError(f"the suffix of {path.name!r} stands for no known format; use one of {known}")
 

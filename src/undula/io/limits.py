@@ -32,6 +32,7 @@ __all__ = [
     "check_declared",
     "check_tiff",
     "codestream_size",
+    "gif_end",
     "has_uuid_boxes",
     "inflates_beyond",
     "png_color_chunks",
@@ -172,7 +173,19 @@ def has_uuid_boxes(path: Path) -> bool:
 
 
 def _gif(data: Data) -> DeclaredSize | None:
-    """Read all frames, since they may extend beyond the logical screen."""
+    return _gif_blocks(data)[0]
+
+
+def gif_end(data: Data) -> int:
+    """Return where the blocks of a GIF file end, and its trailer is; 0 if its header is damaged."""
+    try:
+        return _gif_blocks(data)[1]
+    except (struct.error, IndexError):
+        return 0
+
+
+def _gif_blocks(data: Data) -> tuple[DeclaredSize, int]:
+    """Read all frames, since they may extend beyond the logical screen, and return where they end."""
     width, height, flags = struct.unpack_from("<HHB", data, 6)
     offset = 13 + (3 << (1 + (flags & 7)) if flags & 0x80 else 0)
     frames = 0
@@ -187,7 +200,7 @@ def _gif(data: Data) -> DeclaredSize | None:
         while offset < len(data) and data[offset]:
             offset += 1 + data[offset]
         offset += 1
-    return DeclaredSize(width, height, 4, 1, max(1, frames))
+    return DeclaredSize(width, height, 4, 1, max(1, frames)), offset
 
 
 def _bmp(data: Data) -> DeclaredSize | None:

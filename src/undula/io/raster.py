@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ArgumentTypeError, FileError, FormatWarning, UndulaError
+from ..errors import ArgumentTypeError, FileError, FormatWarning
 from .dicom import read_dicom, write_dicom
 from .files import (
     EXPORT_ADVICE,
@@ -28,8 +28,8 @@ from .files import (
     detect_kind,
     import_optional,
     output_kind,
-    short_message,
 )
+from .foreign import foreign_code
 from .limits import check_declared, png_color_chunks
 from .metadata import (
     exif_block,
@@ -43,6 +43,7 @@ from .metadata import (
 from .photos import check_avif, is_hdr, read_heif, read_raw, write_heif
 from .picture import ALPHA, CMYK, LAB, RGB, Picture, picture_from_array, profile_space
 from .tiff import read_tiff, read_tiff_header, write_tiff
+from .truncation import check_complete
 
 __all__ = ["Picture", "pixels_from_pillow", "png_bands", "read", "read_header", "save", "write"]
 
@@ -103,18 +104,13 @@ def read(path: str | Path, max_pixels: int | None = None) -> Picture:
         raise FileError(f"{path} is a video; an image is expected here")
     if kind is None:
         raise FileError(f"{path} is in no file format that Undula reads")
-    try:
+    with foreign_code(f"cannot read {path} as {kind}"):
         check_declared(path, kind, max_pixels)
+        check_complete(path, kind)
         picture = readers.get(kind, _read_pillow)(path, kind, max_pixels)
         if picture.pixels.size == 0 or picture.pixels.ndim < 2 + picture.pages:
             raise FileError(f"{path} contains no pixels (shape {picture.pixels.shape})")
         return picture
-    except UndulaError:
-        raise
-    except MemoryError:
-        raise FileError(f"cannot read {path}: it does not fit into memory") from None
-    except Exception as error:  # Decoders raise all kinds of errors for broken files.
-        raise FileError(f"cannot read {path} as {kind}: {short_message(error)}") from None
 
 
 def read_header(path: str | Path) -> Picture | None:
@@ -127,17 +123,14 @@ def read_header(path: str | Path) -> Picture | None:
     """
     path = Path(path)
     kind = detect_kind(path)
-    try:
+    with foreign_code(f"cannot read {path} as {kind}"):
+        check_complete(path, kind)
         if kind == "tiff":
             return read_tiff_header(path, kind)
         if kind == "npy":
             return _read_npy(path, kind, None, header_only=True)
         if kind in ("png", "jpeg", "bmp"):
             return _read_pillow(path, kind, None, header_only=True)
-    except UndulaError:
-        raise
-    except Exception as error:  # Decoders raise all kinds of errors for broken files.
-        raise FileError(f"cannot read {path} as {kind}: {short_message(error)}") from None
     return None
 
 
@@ -232,17 +225,13 @@ def save(path: str | Path, picture: Picture | Array, **options: Any) -> tuple[st
         picture = picture.without_hidden_colors()
     if kind == "gif":
         picture = replace(picture, lost=(*picture.lost, *_lost_in_palettes(picture)))
-    with atomic_write(path) as temporary:
+    with atomic_write(path) as temporary, foreign_code(f"cannot write {path} as {kind}", OSError):
         try:
             writers.get(kind, _write_pillow)(temporary, picture, kind, **options)
         except ArgumentTypeError as error:
             if picture.kind != "dicom":
                 raise
             raise ArgumentTypeError(f"{error}{EXPORT_ADVICE}") from None
-        except (UndulaError, OSError):
-            raise
-        except Exception as error:  # Encoders raise all kinds of errors.
-            raise FileError(f"cannot write {path} as {kind}: {short_message(error)}") from None
     return lost_metadata(picture, kind)
 
 

@@ -16,10 +16,12 @@ from ..errors import FileError, UndulaError
 from .derivation import get_element
 from .dicom import check_pixels
 from .dicom import read_header as read_dicom_header
-from .files import IMAGES, check_size, detect_kind, import_optional, output_kind, short_message
+from .files import IMAGES, check_size, detect_kind, import_optional, output_kind
+from .foreign import foreign_code
 from .limits import check_declared
 from .picture import Picture
 from .raster import read, read_header, save
+from .truncation import check_complete
 from .video import probe
 
 __all__ = ["FileSummary", "check_result", "summarize"]
@@ -46,13 +48,10 @@ def summarize(path: Path, max_pixels: int | None = None) -> FileSummary:
     if kind == "video":
         video = probe(path, max_pixels)
         return FileSummary(kind, video.width, video.height, video.frames)
-    try:
+    with foreign_code(f"cannot read {path} as {kind}"):
         check_declared(path, kind, max_pixels)
+        check_complete(path, kind)
         width, height, frames = _image_size(path, kind, max_pixels)
-    except UndulaError:
-        raise
-    except Exception as error:  # Decoders raise all kinds of errors for broken files.
-        raise FileError(f"cannot read {path} as {kind}: {short_message(error)}") from None
     check_size(path, width * height * frames, max_pixels)
     return FileSummary(kind, width, height, frames)
 

@@ -67,6 +67,11 @@ def _opened(path: Path) -> Iterator[_TiffHeader]:
         if not file.series:
             raise FileError(f"{path} contains no images")
         series = file.series[0]
+        if path.name.lower().endswith(OME_SUFFIXES) and not file.is_ome:
+            raise FileError(
+                f"{path} is named OME-TIFF and has no description of OME: it is cut off or damaged; rename it"
+                " to .tif to read its pages without it"
+            )
         _check_hyperstack(path, file, series)
         page = series.keyframe
         if not all(getattr(other.keyframe, "is_reduced", False) for other in file.series[1:]):

@@ -40,7 +40,7 @@ from .decoder import (
 )
 from .encoder import VideoWriter
 from .encoder_choice import check_options
-from .files import VIDEOS, atomic_write, import_optional, same_file, short_message
+from .files import VIDEOS, atomic_write, import_optional, output_kind, same_file, short_message
 from .pixel_formats import filterable_format
 from .video_sources import VideoSource, Y4MReader, decode_error, is_live
 
@@ -128,7 +128,7 @@ class _DecodingThread(threading.Thread):
             self._put(("end", None))
         except UndulaError as error:  # items() raises it again.
             self._put(("error", error))
-        except Exception as error:
+        except BaseException as error:  # Without an item, the video would seem to end here.
             self._put(("error", decode_error(self.path, self.number, error)))
 
     def _decode(self) -> None:
@@ -322,7 +322,7 @@ def process(
     path = Path(target) if to_file else Path("output.y4m")
     if hasattr(source, "read") and not isinstance(source, Y4MReader):
         source = Y4MReader(source)
-    if path.suffix.lower() not in VIDEOS:
+    if output_kind(path) != "video":
         raise FileError(f"a video is written as {', '.join(VIDEOS)}; got {path.name!r}")
     if to_file and not is_live(source) and same_file(Path(str(source)), path):
         raise FileError(f"{path} is the input; choose another output")

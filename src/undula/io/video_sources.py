@@ -13,6 +13,7 @@ from typing import Any
 
 from ..errors import FileError
 from .files import Y4M_SIGNATURE, import_optional, pixel_limit, short_message
+from .foreign import foreign_code
 
 __all__ = [
     "VideoSource",
@@ -87,7 +88,7 @@ def _camera(text: str) -> tuple[str, str]:
     return f"/dev/video{number}", "v4l2"
 
 
-def decode_error(path: VideoSource, number: int, error: Exception) -> FileError:
+def decode_error(path: VideoSource, number: int, error: BaseException) -> FileError:
     """Return an error that names the frame that could not be decoded."""
     refused = getattr(error, "errno", None) == errno.EINVAL
     cause = "it is damaged, or larger than the limit, max_pixels"
@@ -107,19 +108,15 @@ def decoder_limit(max_pixels: int | None) -> str:
 
 def open_container(path: VideoSource, max_pixels: int | None, **options: str) -> Any:
     """Open a local file or a camera; decoders refuse frames that are too large."""
-    av = import_optional("av")
+    av, problem = import_optional("av"), f"cannot read {path} as a video"
     limit = {"max_pixels": decoder_limit(max_pixels)}
     if isinstance(path, Y4MReader):
-        try:
+        with foreign_code(problem):
             return av.open(path, format="yuv4mpegpipe", options=limit)
-        except Exception as error:  # FFmpeg's libraries raise all kinds of errors.
-            raise FileError(f"cannot read {path} as a video: {short_message(error)}") from None
     if str(path).startswith("camera:"):
         name, kind = _camera(str(path))
-        try:
+        with foreign_code(problem):
             return av.open(name, format=kind, options=limit)
-        except Exception as error:  # FFmpeg's libraries raise all kinds of errors.
-            raise FileError(f"cannot read {path} as a video: {short_message(error)}") from None
     try:
         with Path(str(path)).open("rb") as file:
             head = file.read(64)
@@ -135,7 +132,5 @@ def open_container(path: VideoSource, max_pixels: int | None, **options: str) ->
     tags = (
         {"metadata_errors": "surrogateescape"} if hasattr(av.container.Container, "metadata_errors") else {}
     )
-    try:
+    with foreign_code(problem):
         return av.open(f"file:{path}", container_options=allowed, options=limit, **tags)
-    except Exception as error:  # FFmpeg's libraries raise all kinds of errors.
-        raise FileError(f"cannot read {path} as a video: {short_message(error)}") from None

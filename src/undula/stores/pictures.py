@@ -27,8 +27,8 @@ from ..io.files import (
     detect_kind,
     import_optional,
     output_kind,
-    short_message,
 )
+from ..io.foreign import foreign_code
 from ..io.picture import RGB, Picture
 from ..io.raster import png_bands, read, read_header, write
 from ..io.stack import OME_AXES, StackLayout
@@ -249,26 +249,25 @@ def _import(
     }
     zarr = import_zarr()
     try:
-        if as_image:
-            group = zarr.create_group(
-                str(location), attributes={"ome": _ome(picture, names, order, location)}
-            )
-            letters = [names[axis].lower() for axis in order]
-            array = group.create_array(ARRAY_NAME, dimension_names=letters, **options)
-        else:
-            array = zarr.create_array(str(location), compressors=None, **options)
-        for page, start, rows in _bands(source, picture, blocks[len(stack.shape) - 2], max_pixels):
-            place = [*map(int, np.unravel_index(page, stack.shape[:-2])), slice(start, start + len(rows))]
-            index = [*place, *[slice(None)] * (len(shape) - len(place))]
-            array[tuple(index[axis] for axis in order)] = rows.transpose(
-                [axis - len(place) + 1 for axis in order if axis >= len(place) - 1]
-            )
+        with foreign_code(f"cannot read {source}", OSError):
+            if as_image:
+                group = zarr.create_group(
+                    str(location), attributes={"ome": _ome(picture, names, order, location)}
+                )
+                letters = [names[axis].lower() for axis in order]
+                array = group.create_array(ARRAY_NAME, dimension_names=letters, **options)
+            else:
+                array = zarr.create_array(str(location), compressors=None, **options)
+            for page, start, rows in _bands(source, picture, blocks[len(stack.shape) - 2], max_pixels):
+                place = [*map(int, np.unravel_index(page, stack.shape[:-2])), slice(start, start + len(rows))]
+                index = [*place, *[slice(None)] * (len(shape) - len(place))]
+                array[tuple(index[axis] for axis in order)] = rows.transpose(
+                    [axis - len(place) + 1 for axis in order if axis >= len(place) - 1]
+                )
     except UndulaError:
         raise
     except OSError as error:
         raise FileError(f"cannot write beside {location.parent}: {error.strerror or error}") from None
-    except Exception as error:  # Decoders raise all kinds of errors for broken files.
-        raise FileError(f"cannot read {source}: {short_message(error)}") from None
 
 
 def _bands(source: Path, picture: Picture, rows: int, max_pixels: int | None) -> Bands:

@@ -14,6 +14,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from ..io.dicom_filtering import NOTHING, DicomFilter, DicomFrame
 from ..io.stack import StackAxes
 from .budget import MemoryBudget, working_memory
 from .extents import AppliedChain, filter_clip
-from .inputs import Camera, Input
+from .inputs import Input
 from .views import (
     PYRAMID_VIEWS,
     Bitmap,
@@ -238,10 +239,11 @@ class Renderer:
     ) -> tuple[Bitmap, Bitmap, Trace]:
         if self._pyramids is None or self._pyramids[0] != request.key:
             shown = request.shown
+            colors, mask = shown.visible(result.before)
             pipeline = request.applied.pipeline
             self._pyramids = (
                 request.key,
-                render_pyramids(result.before, shown.channel_axis, pipeline, shown.stored),
+                render_pyramids(colors, shown.channel_axis, pipeline, mask),
             )
         return self._pyramids[1]
 
@@ -257,10 +259,8 @@ class Renderer:
         result = self._frames.get(key)
         if result is None:
             frame = shown.frame(request.number, request.ahead)
-            scan = None if isinstance(shown, Camera) else shown.scan(request.number, frame)
-            result = filter_frame(
-                frame, shown.channel_axis, applied.pipeline, request.settings, shown.stored, scan
-            )
+            filtered = partial(shown.filtered, request.number, pixels=frame)
+            result = filter_frame(frame, shown.channel_axis, applied.pipeline, request.settings, filtered)
             self._frames[key] = result
             while len(self._frames) > 2:
                 self._frames.popitem(last=False)

@@ -156,15 +156,15 @@ class Session:
         shown, chain = self.current, self.fitted_chain
         if shown is None:
             raise ArgumentError("open an image first: the strength is found for it")
-        calibrated, frame = CalibratedPipeline(chain.pipeline()), shown.frame(self.number)
-        mask = shown.stored.valid(frame) if shown.stored is not None else None
+        calibrated, number = CalibratedPipeline(chain.pipeline()), self.number
 
         def search(cancelled: threading.Event) -> float:
             with cancellable(cancelled):
-                return calibrated.calibration(frame, channel_axis=shown.channel_axis, mask=mask).strength
+                samples, options = shown.filter_input(number)
+                return calibrated.calibration(samples, **options).strength
 
         with self.activities.working("Calibrating the strength") as activity:
-            async with self.budget.memory.lend(2 * working_memory(frame, calibrated.pipeline)):
+            async with self.budget.memory.lend(2 * working_memory(shown.first_frame, calibrated.pipeline)):
                 run = asyncio.get_running_loop().run_in_executor
                 factor = await run(self.pool, search, activity.cancelled)
         task = self.chain.task
