@@ -17,6 +17,7 @@ from ..errors import FileError, MissingExtraError, install_hint
 
 __all__ = [
     "DEFAULT_MAX_PIXELS",
+    "EXPORT_ADVICE",
     "IMAGES",
     "RAW_SUFFIXES",
     "READABLE_SUFFIXES",
@@ -94,6 +95,8 @@ _IMAGE_BRANDS = {
 }
 _RAW_SIGNATURES = (b"IIU\0", b"IIRO", b"IIRS", b"MMOR", b"FUJIFILMCCD-RAW", b"FOVb", b"\0MRM")
 DNG_VERSION_TAG = 50706
+# What to do where a format cannot store the samples of DICOM.
+EXPORT_ADVICE = "; undula export writes DICOM as a screen shows it, as pictures or video"
 _UMASK_LOCK = threading.Lock()
 
 
