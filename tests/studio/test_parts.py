@@ -21,6 +21,7 @@ from cases import some
 from undula import io
 from undula.cli import main
 from undula.filters import METHODS, STAGES, Blur, FilterStage, Gain, Pipeline, Shrink, Trace, Unsharp
+from undula.filters.spectrum import NoiseSpectrum
 from undula.filters.verbs import VERBS
 from undula.studio.budget import ServerBudget
 from undula.studio.chain import PRESETS, FilterChain, History
@@ -51,6 +52,7 @@ from undula.studio.views import (
     render_pyramids,
     view_layers,
 )
+from undula.studio.workspace import Workspace
 
 PHOTOGRAPH = io.read(io.sample("noisy")).pixels
 stages = st.sampled_from(
@@ -73,6 +75,35 @@ def test_chains_are_pipelines_with_switches(
         assert chain.move(link.key, 1).move(link.key, -1 if index < len(stages) - 1 else 0) == chain
     assert chain.enable_all(False).pipeline().stages == ()
     assert chain.enable_all(False).enable_all(True) == chain
+
+
+def test_workspaces_are_restored_from_their_texts() -> None:
+    chains = [FilterChain.from_pipeline(pipeline) for _, pipeline in PRESETS.values()]
+    chains += [FilterChain().with_pipeline(verb().pipeline(), verb()) for verb in VERBS.values()]
+    spectral = Pipeline("db2", 0, ["collaborative"], spectrum=NoiseSpectrum(2.0, (8, 8), (1.0,) * 64))
+    chains += [
+        chains[0].enable_all(False),
+        FilterChain(extent="volume", over_time=4),
+        FilterChain.from_pipeline(spectral),
+    ]
+    for chain in chains:
+        workspace = Workspace("B", {"A": chains[0], "B": chain})
+        restored = Workspace.from_json(workspace.to_json())
+        assert restored == workspace
+        assert restored.chains["B"].task == chain.task
+    parts = json.loads(workspace.to_json())
+    many = Pipeline("db2", 2, ["shrink"] * 41)
+    for wrong in (
+        None,
+        [],
+        {**parts, "slot": "C"},
+        {**parts, "chains": {"A": 1, "B": 2}},
+        {**parts, "chains": {"B": {**parts["chains"]["B"], "task": "paint"}}},
+        {**parts, "chains": {"B": {**parts["chains"]["B"], "enabled": []}}},
+        json.loads(Workspace("A", {"A": FilterChain.from_pipeline(many)}).to_json()),
+    ):
+        with pytest.raises(undula.ArgumentError):
+            Workspace.from_json(json.dumps(wrong))
 
 
 def test_fewer_levels_drop_thresholds() -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 from nicegui import ui
 
+from .slider import RangeSlider
+
 __all__ = ["check_box", "icon_button", "identify", "sample_image", "select_box", "slider_row"]
 
 
@@ -62,30 +64,30 @@ def slider_row(
             text = ui.input(value=f"{value:.{digits}f}").props("dense borderless inputmode=decimal")
             identify(text.classes("value"), f"{label}: value", f"{test_id}-value")
 
-        def moved(event: Any) -> None:
-            if event.value is not None:
-                rounded = f"{event.value:.{digits}f}"
-                text.set_value(rounded if abs(float(rounded) - event.value) < 1e-9 else f"{event.value:g}")
-                change(event.value)
+        def show(number: float) -> None:
+            rounded = f"{number:.{digits}f}"
+            text.set_value(rounded if abs(float(rounded) - number) < 1e-9 else f"{number:g}")
 
-        def set_to(number: float) -> None:
-            slider.set_value(min(max(number, low), high))
-            settle()
+        def moved(number: float) -> None:
+            show(number)
+            change(number)
 
         def typed() -> None:
             try:
                 number = float(str(text.value).strip().replace(",", ".").replace("−", "-"))
                 whole = float(round(number))  # refuses NaN and infinity
-                set_to(whole if step >= 1 else number)
+                number = min(max(whole if step >= 1 else number, low), high)
             except (ValueError, OverflowError):
                 ui.notify(f"{label}: expected a number from {low:g} to {high:g}", type="warning")
-            moved(slider)  # The text of a number that was out of range or no number.
+                number = slider.value
+            show(number)  # The text of a number that was out of range or no number.
+            if number != slider.value:
+                slider.show(number)
+                change(number)
+                settle()
 
-        slider = ui.slider(min=low, max=high, step=step, value=value, on_change=moved).props("dense")
+        slider = RangeSlider(bounds, value, moved, settle)
         identify(slider, label, test_id)
-        slider.on("change", settle, args=[])
-        slider.on("keydown.home.prevent", lambda: set_to(low), args=[])
-        slider.on("keydown.end.prevent", lambda: set_to(high), args=[])
         text.on("keydown.enter", typed, args=[])
         text.on("blur", typed, args=[])
 
