@@ -91,7 +91,7 @@ SETTLE = f"""async () => {{ {SYNC}
 
 # Each tab begins without the chain that other tabs of its visitor have kept.
 FORGET = """
-    if (!sessionStorage.getItem('begun')) localStorage.removeItem('undula-studio-workspace');
+    if (!sessionStorage.getItem('begun')) localStorage.removeItem('undula-studio-chains');
     sessionStorage.setItem('begun', 'yes');
 """
 

@@ -1047,7 +1047,7 @@ def test_a_server_that_is_started_anew(serve: Serve, open_tab: OpenTab) -> None:
     tab.page.keyboard.press("d")
     tab.at("presets").click()
     tab.at("preset-Microscopy").click()
-    tab.until("JSON.parse(localStorage['undula-studio-workspace']).chains.B?.pipeline.stages.length === 2")
+    tab.until("JSON.parse(localStorage['undula-studio-chains']).chains.B?.pipeline.stages.length === 2")
     tab.until("document.body.classList.contains('body--dark')")
     microscopy = tab.chain()
     served.process.send_signal(signal.SIGINT)

@@ -44,6 +44,7 @@ from undula.studio.inputs import Camera, DisplayRange, open_input
 from undula.studio.plots import histogram, wavelet_functions
 from undula.studio.session import Session
 from undula.studio.tasks import change_option, shown_options
+from undula.studio.versions import ChainVersions
 from undula.studio.views import (
     BandHistogram,
     Settings,
@@ -52,7 +53,6 @@ from undula.studio.views import (
     render_pyramids,
     view_layers,
 )
-from undula.studio.workspace import Workspace
 
 PHOTOGRAPH = io.read(io.sample("noisy")).pixels
 stages = st.sampled_from(
@@ -77,7 +77,7 @@ def test_chains_are_pipelines_with_switches(
     assert chain.enable_all(False).enable_all(True) == chain
 
 
-def test_workspaces_are_restored_from_their_texts() -> None:
+def test_versions_are_restored_from_their_texts() -> None:
     chains = [FilterChain.from_pipeline(pipeline) for _, pipeline in PRESETS.values()]
     chains += [FilterChain().with_pipeline(verb().pipeline(), verb()) for verb in VERBS.values()]
     spectral = Pipeline("db2", 0, ["collaborative"], spectrum=NoiseSpectrum(2.0, (8, 8), (1.0,) * 64))
@@ -87,11 +87,11 @@ def test_workspaces_are_restored_from_their_texts() -> None:
         FilterChain.from_pipeline(spectral),
     ]
     for chain in chains:
-        workspace = Workspace("B", {"A": chains[0], "B": chain})
-        restored = Workspace.from_json(workspace.to_json())
-        assert restored == workspace
+        versions = ChainVersions("B", {"A": chains[0], "B": chain})
+        restored = ChainVersions.from_json(versions.to_json())
+        assert restored == versions
         assert restored.chains["B"].task == chain.task
-    parts = json.loads(workspace.to_json())
+    parts = json.loads(versions.to_json())
     many = Pipeline("db2", 2, ["shrink"] * 41)
     for wrong in (
         None,
@@ -100,10 +100,10 @@ def test_workspaces_are_restored_from_their_texts() -> None:
         {**parts, "chains": {"A": 1, "B": 2}},
         {**parts, "chains": {"B": {**parts["chains"]["B"], "task": "paint"}}},
         {**parts, "chains": {"B": {**parts["chains"]["B"], "enabled": []}}},
-        json.loads(Workspace("A", {"A": FilterChain.from_pipeline(many)}).to_json()),
+        json.loads(ChainVersions("A", {"A": FilterChain.from_pipeline(many)}).to_json()),
     ):
         with pytest.raises(undula.ArgumentError):
-            Workspace.from_json(json.dumps(wrong))
+            ChainVersions.from_json(json.dumps(wrong))
 
 
 def test_fewer_levels_drop_thresholds() -> None:

@@ -23,10 +23,10 @@ from .player import Player
 from .session import Session
 from .storage import BrowserStorage
 from .tasks import TaskPanel
+from .versions import check_stages
 from .viewer import Viewer
 from .views import VIEWS
 from .widgets import icon_button, identify, sample_image
-from .workspace import check_stages
 
 if TYPE_CHECKING:
     from .server import ServerOptions

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from nicegui import ui
 
 from ..errors import UndulaError
+from .versions import ChainVersions
 from .widgets import identify
-from .workspace import Workspace
 
 if TYPE_CHECKING:
     from .page import Page
@@ -26,8 +26,8 @@ class BrowserStorage:
     def __init__(self, page: Page) -> None:
         self.page = page
         self.letters = True  # whether single characters are shortcuts
-        self._newest = Workspace.of(page.session)
-        self._offered: Workspace | None = None
+        self._newest = ChainVersions.of(page.session)
+        self._offered: ChainVersions | None = None
 
     def build(self) -> None:
         """Build the offer to restore a chain, which is hidden at first."""
@@ -45,18 +45,18 @@ class BrowserStorage:
             self.page.dark.set_value(kept["theme"] == "dark")
         session = self.page.session
         with suppress(UndulaError):
-            workspace = Workspace.from_json(str(kept.get("workspace")))
+            versions = ChainVersions.from_json(str(kept.get("chains")))
             changed = session.history.can_undo or session.history.can_redo or session.slots
-            if not changed and workspace != self._newest:
-                self._offered = workspace
+            if not changed and versions != self._newest:
+                self._offered = versions
                 self._offer.set_visibility(True)
 
     def update(self) -> None:
         """Let the browser keep the versions of the chain, once they were changed."""
-        workspace = Workspace.of(self.page.session)
-        if workspace != self._newest:
-            self._newest = workspace
-            self._keep("workspace", workspace.to_json())
+        versions = ChainVersions.of(self.page.session)
+        if versions != self._newest:
+            self._newest = versions
+            self._keep("chains", versions.to_json())
 
     def _keep(self, name: str, value: str | None) -> None:
         self.page.viewer.run_method("keep", name, value)
@@ -68,7 +68,7 @@ class BrowserStorage:
         self._offer.set_visibility(False)
 
     def _discard(self) -> None:
-        self._keep("workspace", None)
+        self._keep("chains", None)
         self._offer.set_visibility(False)
 
     def use_letters(self, use: bool) -> None:

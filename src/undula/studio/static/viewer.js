@@ -87,7 +87,7 @@ export default {
     this.measure();
     this.connect();
     this.letters = this.kept("letters") !== "off";
-    this.$emit("kept", { letters: this.letters, theme: this.kept("theme"), workspace: this.kept("workspace") });
+    this.$emit("kept", { letters: this.letters, theme: this.kept("theme"), chains: this.kept("chains") });
   },
 
   unmounted() {

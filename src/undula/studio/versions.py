@@ -14,7 +14,7 @@ from .chain import FilterChain
 if TYPE_CHECKING:
     from .session import Session
 
-__all__ = ["MAX_STAGES", "Workspace", "check_stages"]
+__all__ = ["MAX_STAGES", "ChainVersions", "check_stages"]
 
 MAX_STAGES = 40
 MAX_CHARACTERS = 800_000
@@ -28,13 +28,13 @@ def check_stages(pipeline: Pipeline) -> Pipeline:
 
 
 @dataclass(frozen=True)
-class Workspace:
+class ChainVersions:
     """The versions of the chain by their names, and the name of the current one.
 
     Examples
     --------
-    >>> workspace = Workspace("B", {"A": FilterChain(), "B": FilterChain(over_time=4)})
-    >>> Workspace.from_json(workspace.to_json()) == workspace
+    >>> versions = ChainVersions("B", {"A": FilterChain(), "B": FilterChain(over_time=4)})
+    >>> ChainVersions.from_json(versions.to_json()) == versions
     True
     """
 
@@ -42,9 +42,9 @@ class Workspace:
     chains: dict[str, FilterChain]
 
     @staticmethod
-    def of(session: Session) -> Workspace:
-        """Return the workspace of a session."""
-        return Workspace(session.slot, {**session.slots, session.slot: session.chain})
+    def of(session: Session) -> ChainVersions:
+        """Return the versions of a session."""
+        return ChainVersions(session.slot, {**session.slots, session.slot: session.chain})
 
     def restore(self, session: Session) -> None:
         """Replace the chains of a session; undo brings the current one back."""
@@ -58,21 +58,21 @@ class Workspace:
         return json.dumps({"slot": self.slot, "chains": chains})
 
     @classmethod
-    def from_json(cls, text: str) -> Workspace:
-        """Return the workspace that a text describes; the browser may have sent anything."""
+    def from_json(cls, text: str) -> ChainVersions:
+        """Return the versions that a text describes; the browser may have sent anything."""
         try:
             if len(text) > MAX_CHARACTERS:
-                raise ArgumentError(f"a workspace has up to {MAX_CHARACTERS} characters, got {len(text)}")
+                raise ArgumentError(f"kept chains have up to {MAX_CHARACTERS} characters, got {len(text)}")
             parts = json.loads(text)
             slot, chains = parts["slot"], {name: parts["chains"].get(name) for name in ("A", "B")}
-            workspace = cls(slot, {name: _chain(each) for name, each in chains.items() if each is not None})
-            if slot not in workspace.chains:
+            versions = cls(slot, {name: _chain(each) for name, each in chains.items() if each is not None})
+            if slot not in versions.chains:
                 raise ArgumentError(f"the version {slot!r} is current, but not among the chains")
-            return workspace
+            return versions
         except UndulaError:
             raise
         except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
-            raise ArgumentError(f"invalid workspace: {type(error).__name__}: {error}") from None
+            raise ArgumentError(f"invalid chains: {type(error).__name__}: {error}") from None
 
 
 def _chain_parts(chain: FilterChain) -> dict[str, Any]:
