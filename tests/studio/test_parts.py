@@ -36,7 +36,7 @@ from undula.studio.controls import (
     controls,
     reset_stage,
 )
-from undula.studio.decoding import FileDecoder, StudioLimits
+from undula.studio.decoding import FileDecoder, StudioLimits, describe_file
 from undula.studio.dicom import CT_WINDOWS, DicomFacts, dicom_facts
 from undula.studio.export_jobs import ExportJob, ExportProcess, export_path, run_job
 from undula.studio.extents import AppliedChain
@@ -53,6 +53,7 @@ from undula.studio.views import (
     render_pyramids,
     view_layers,
 )
+from undula.studio.widgets import value_text
 
 PHOTOGRAPH = io.read(io.sample("noisy")).pixels
 stages = st.sampled_from(
@@ -427,6 +428,25 @@ def test_every_kind_of_sample_is_displayed() -> None:
     assert DisplayRange().to_uint8(many[..., :2]).shape == (8, 8)
     alpha = np.full((4, 4, 4), 65535, np.uint16)
     assert (DisplayRange(0, 65535).to_uint8(alpha) == 255).all()
+
+
+@pytest.mark.parametrize("unit", [2.0**-40, 2.0**-900, 2.0**30])
+def test_nothing_depends_on_the_unit(unit: float, tmp_path: Path) -> None:
+    def shown(scale: float) -> tuple[Any, BandHistogram]:
+        x = PHOTOGRAPH[:64, :64] * scale
+        np.save(tmp_path / "x.npy", x)
+        about = describe_file(tmp_path / "x.npy", 1 << 20)[0]
+        band = BandHistogram.from_trace(render_pyramids(x, None, Pipeline("db2", 2, []))[2], 1, "dd")
+        return DisplayRange(about["low"], about["high"]).to_uint8(x), band
+
+    (bitmap, band), (small_bitmap, small_band) = shown(1.0), shown(unit)
+    np.testing.assert_array_equal(small_bitmap, bitmap)
+    assert small_band.before == band.before
+    assert small_band.limit == band.limit * unit
+    for control in controls(Shrink("given", threshold=unit), 2, 255 * unit):
+        if isinstance(control, Slider) and control.name == "threshold":
+            assert control.high > control.step > 0
+            assert float(value_text(control.step, control.step)) == pytest.approx(control.step)
 
 
 def test_layers_are_results_of_the_library() -> None:

@@ -100,7 +100,7 @@ class Page:
 
     def initial_sigma(self, most: float) -> float:
         """Return the estimated noise level, to start with when the estimate is switched off."""
-        return min(most, round(self.session.figures.get("noise before", 0.04 * self.span), 3))
+        return min(most, float(f"{self.session.figures.get('noise before', 0.04 * self.span):.4g}"))
 
     def set_chain(self, chain: FilterChain, gesture: Any = None) -> None:
         """Change the chain; changes by the same gesture are undone in one step."""
