@@ -49,6 +49,7 @@ __all__ = [
 Array = NDArray[Any]
 Admit = Callable[[dict[str, Any]], None]
 MAX_MAGNITUDE = 1e15  # of samples: their squares must not overflow
+MIN_SPAN = 1e-300  # of samples that are not taken for equal: 255 divided by it must not overflow
 M_ARENA_MAX = -8  # the parameter of glibc's mallopt that sets the number of heaps
 
 
@@ -273,7 +274,8 @@ def _display_range(pixels: Array) -> tuple[float, float]:
         raise FileError(
             f"its values reach {magnitude:.3g}; the Studio supports magnitudes up to {MAX_MAGNITUDE:g}"
         )
-    return (low, high) if high - low > max(1e-30, 1e-12 * magnitude) else (low, low + max(1.0, abs(low)))
+    is_constant = high - low <= max(MIN_SPAN, 1e-12 * magnitude)
+    return (low, low + (abs(low) or 1.0)) if is_constant else (low, high)
 
 
 def describe_file(path: Path, limit: int) -> tuple[dict[str, Any], Picture | VideoReader]:
