@@ -9,9 +9,9 @@ Sections:
     photographs  JPEG and TIFF of 24 and 61 million pixels, by ``undula denoise``
     zarr         Zarr arrays of 128 MB and 1 GB, by ``undula denoise``
 
-Memory is the resident set of a process and its children, read 100 times a second. A process that takes more than
-``--limit`` gigabytes is ended, and has no figures but that. With ``--save``, the figures of each section are
-added to those of the others as soon as they are known.
+Memory is the resident set of a process and its children, read 100 times a second. A process that takes more
+than ``--limit`` gigabytes is ended, and has no time. With ``--save``, the figures of each section are added to
+those of the others as soon as they are known.
 """
 
 from __future__ import annotations
