@@ -35,6 +35,7 @@ __all__ = [
 
 COLORS = ("ycbcr", "channels")
 AUTO = "auto"
+MAX_AXES = 6  # There are 2^n bands of a level, each of them for 2^n shifts.
 # Transforms multiply samples by up to this, which leaves room for them in the range of floats.
 MAX_TRANSFORM_GAIN = 2.0**20
 MAX_EXPONENT = 32  # Floats whose largest magnitude is 2 to a power beyond this get another unit.
@@ -340,6 +341,11 @@ def image_layout(
         raise ArgumentTypeError(f"images must have real numbers, got {dtype}; convert them first")
     channel = find_channel_axis(shape, channel_axis, axes)
     spatial = tuple(_find_spatial_axes(shape, channel, axes))
+    if len(spatial) > MAX_AXES:
+        raise ArgumentError(
+            f"an image is filtered over at most {MAX_AXES} axes, got {len(spatial)} of an array of shape"
+            f" {shape}; name those to filter over by axes, and the others count images"
+        )
     mixed = channel is not None and shape[channel] in (3, 4) and color == COLORS[0]
     return ImageLayout(shape, dtype, channel, spatial, mixed)
 
