@@ -348,7 +348,7 @@ def _reply(answer: dict[str, Any], pixels: Array | None = None) -> None:
     out.flush()
 
 
-def _reply_error(error: Exception, path: Path) -> None:
+def _reply_error(error: BaseException, path: Path) -> None:
     """Report an error without revealing the path of the file."""
     known = isinstance(error, UndulaError)
     text = str(error) if known else f"cannot read it: {str(error) or type(error).__name__}"
@@ -366,13 +366,13 @@ def _main() -> None:
         _reply(about, pixels)
         if reader is None:
             return
-    except Exception as error:  # Decoders raise all kinds of errors for damaged files.
+    except BaseException as error:  # Decoders raise all kinds of errors for damaged files.
         _reply_error(error, path)
         return
     for line in sys.stdin.buffer:
         try:
             _reply({}, reader.frame(int(json.loads(line)["frame"])))
-        except Exception as error:  # As above.
+        except BaseException as error:  # As above.
             _reply_error(error, path)
 
 
