@@ -289,8 +289,7 @@ def _check_headers(job: FileJob, options: FilterOptions) -> None:
 def _check_map(source: Path, options: FilterOptions) -> None:
     """Raise an error for a DICOM image of quantities or labels, unless it is asked for."""
     if not options.maps and is_dicom(source):
-        with foreign_code(f"cannot read {source}"):
-            refuse_map(source, read_header(source))
+        refuse_map(source, read_header(source))
 
 
 def _check_kinds(source: Path, target: Path) -> str | None:
