@@ -475,7 +475,7 @@ class VideoWriter:
                 self._mux_other(converted)
         self._mux_encoded(None)
         if self.kind == "mxf":
-            self._add_silence()
+            self._fill_sound()
         self._container.close()
 
     def _mux_other(self, packet: Any) -> None:
@@ -484,10 +484,12 @@ class VideoWriter:
             self._sound_ends[packet.stream.index] = packet.stream, end, packet.time_base, tick_bytes
         self._container.mux(packet)
 
-    def _add_silence(self) -> None:
-        """Make PCM as long as the video: FFmpeg's muxer of MXF drops the frames after its end."""
+    def _fill_sound(self) -> None:
+        """Make PCM as long as the video: FFmpeg's muxer of MXF drops what follows the end of either."""
         for stream, end, base, tick_bytes in self._sound_ends.values():
             duration = ceil(self._video_end / base) - end
+            if duration * base < -1 / (self._rate or 1):
+                self.dropped.append("audio after the last frame")
             if duration > 0 and tick_bytes:
                 packet = import_optional("av").Packet(bytes(duration * tick_bytes))
                 packet.stream, packet.time_base, packet.duration = stream, base, duration
