@@ -285,10 +285,16 @@ def _check_headers(job: FileJob, options: FilterOptions) -> None:
         check_store(job.target, options.overwrite)
         open_source(job.source)
         return
-    if _check_kinds(job.source, job.target) == "dicom" and not options.maps:
-        refuse_map(job.source, read_header(job.source))
+    _check_kinds(job.source, job.target)
+    _check_map(job.source, options)
     target = job.source if is_zarr(job.target) or str(job.target) == PIPE else job.target
     check_result(job.source, target, options.max_pixels)
+
+
+def _check_map(source: Path, options: FilterOptions) -> None:
+    """Raise an error for a DICOM image of quantities or labels, unless it is asked for."""
+    if not options.maps and is_dicom(source):
+        refuse_map(source, read_header(source))
 
 
 def _check_kinds(source: Path, target: Path) -> str | None:
@@ -486,6 +492,7 @@ def _run_import_job(job: FileJob, pipeline: Filter, options: FilterOptions) -> d
     """Filter a file into an image of OME-Zarr, and return its entry in the report."""
     with input_path(str(job.source)) as source:
         _check_kinds(source, job.target)
+        _check_map(source, options)
         job.target.parent.mkdir(parents=True, exist_ok=True)
         over = options.filter_over or "YX"
         with imported_image(source, job.target, options.axes, over, options.max_pixels) as stored:

@@ -137,8 +137,8 @@ def open_container(path: VideoSource, max_pixels: int | None, **options: str) ->
     def open_error(error: BaseException) -> FileError:
         if lacks_index(Path(str(path))):
             return FileError(
-                f"{path} has no index of its frames (moov), which is often at the end: it is cut off, or its"
-                " recording was not finished; fetch it again"
+                f"{problem}: it has no index of its frames (moov), which is often at the end; it is cut off,"
+                " or its recording was not finished: fetch it again"
             )
         return FileError(f"{problem}: {short_message(error)}")
 

@@ -373,7 +373,7 @@ def _reply(answer: dict[str, Any], pixels: Array | None = None) -> None:
     out.flush()
 
 
-def _reply_error(error: Exception, path: Path) -> None:
+def _reply_error(error: BaseException, path: Path) -> None:
     """Report an error without revealing the path of the file."""
     known = isinstance(error, UndulaError)
     text = str(error) if known else f"cannot read it: {str(error) or type(error).__name__}"
@@ -409,7 +409,7 @@ def _main() -> None:
         _check_size(path, request["pixels"], request["memory"])
         about, source = describe_file(path, request["pixels"])
         _reply(about, source.pixels if isinstance(source, Picture) else source.frame(0))
-    except Exception as error:  # Decoders raise all kinds of errors for damaged files.
+    except BaseException as error:  # Decoders raise all kinds of errors for damaged files.
         _reply_error(error, path)
         return
     for line in sys.stdin.buffer:
@@ -420,7 +420,7 @@ def _main() -> None:
                 _reply({}, screen_pixels(replace(source, pixels=part, pages=request["pages"], stack=None)))
             else:
                 _reply({}, source.frame(int(request["frame"])))
-        except Exception as error:  # As above.
+        except BaseException as error:  # As above.
             _reply_error(error, path)
 
 
