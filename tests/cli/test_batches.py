@@ -268,7 +268,8 @@ def test_info_of_folders_and_stores(shoot: Path, capsys: pytest.CaptureFixture[s
         assert (listed[name]["width"], listed[name]["height"]) == (width, height)
     assert call("info shoot") == 0
     printed = capsys.readouterr().out
-    assert "deep" not in printed
+    assert "deep/pages.tif" not in printed
+    assert "left out: shoot/deep: a folder, which --recursive searches" in printed
     assert "6 files in shoot: " in printed
     assert call("info shoot/x.zarr --json") == 0
     report = json.loads(capsys.readouterr().out)

@@ -1,5 +1,6 @@
 """DICOM: values stay within the stored bits; padding and overlays are kept."""
 
+import json
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -8,11 +9,12 @@ import numpy as np
 import pydicom
 import pytest
 from pydicom.uid import ExplicitVRBigEndian, ImplicitVRLittleEndian, RLELossless
-from scans import save
+from scans import save, scan_path
 
 import undula
-from undula import io
+from undula import FormatWarning, io
 from undula.cli import main
+from undula.io.export import export_picture
 
 
 def cells_of(path: Path) -> Any:
@@ -367,3 +369,42 @@ def test_bare_datasets_are_read(tmp_path: Path) -> None:
     np.testing.assert_array_equal(io.read(source).pixels, cells)
     assert main(["sharpen", str(source), str(tmp_path / "IM2"), "--quiet"]) == 0
     assert io.read(tmp_path / "IM2").pixels.max() == 4095
+
+
+def test_elements_whose_vr_is_not_the_declared_one(tmp_path: Path) -> None:
+    """This file declares explicit value representations, and its elements have none."""
+    source, target = scan_path("SC_rgb_jpeg"), tmp_path / "out.dcm"
+    with pytest.warns(UserWarning, match="Expected explicit VR"):
+        picture = io.read(source)
+    with pytest.warns(UserWarning, match="Expected explicit VR"):
+        before = pydicom.dcmread(source)
+    io.write(target, picture.filtered(undula.denoise))
+    after = pydicom.dcmread(target)
+    assert (after.ContentDate, after.ContentTime) == (before.ContentDate, before.ContentTime)
+    assert after.StudyInstanceUID == before.StudyInstanceUID
+    assert io.read(target).pixels.shape == (256, 256, 3)
+
+
+def test_what_a_derived_image_does_not_keep_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    icon = pydicom.Dataset()
+    icon.Rows = icon.Columns = 2
+    source = save(tmp_path / "in.dcm", steps(0, 4095, "u2"), 12, IconImageSequence=[icon])
+    assert main(["denoise", str(source), str(tmp_path / "out.dcm"), "--json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["files"][0]["lost"] == ["icon image"]
+    assert "out.dcm does not keep icon image" in captured.err
+    assert "IconImageSequence" not in pydicom.dcmread(tmp_path / "out.dcm")
+
+
+@pytest.mark.parametrize("target", ["out.png", "out.mp4"])
+def test_overlays_that_are_not_shown_are_named(target: str, tmp_path: Path) -> None:
+    source = save(tmp_path / "in.dcm", np.stack([steps(0, 255, "u1")] * 2), 8)
+    dataset = pydicom.dcmread(source)
+    dataset.add_new((0x6002, 0x0010), "US", 40)
+    dataset.save_as(source)
+    with pytest.warns(FormatWarning, match=f"{target} does not show the overlays"):
+        export_picture(source, tmp_path / target, frame=0 if target == "out.png" else None)
+    with pytest.warns(FormatWarning, match="DICOM header, overlays"):
+        io.write(tmp_path / "out.tif", io.read(source))

@@ -34,7 +34,7 @@ for suffix in suffixes:
             io.write(target, given.get(suffix, noise))
         print(suffix, "written")
     except io.files.FileError as error:
-        print(suffix, "refused" if "cannot write" in str(error) else error, flush=True)
+        print(suffix, "refused" if str(error) == f"cannot write {target}: File too large" else error)
 """
 SUFFIXES = "png jpg tif bmp webp gif npy npz dcm mp4 mkv mov avi jp2 j2k".split()
 

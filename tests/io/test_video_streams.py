@@ -784,6 +784,16 @@ def test_no_cut_loses_frames_without_an_error(suffix: str, codec: str, tmp_path:
         np.testing.assert_array_equal(part, frames)
 
 
+def test_a_video_without_its_index(tmp_path: Path) -> None:
+    with av.open(str(tmp_path / "x.mov"), "w") as container:  # The index comes last.
+        encoded(container, add_video(container, "mpeg4"), range(25), Fraction(1, 25))
+    content = (tmp_path / "x.mov").read_bytes()
+    for share in (0.4, 0.9):
+        (tmp_path / "x.mov").write_bytes(content[: int(share * len(content))])
+        with pytest.raises(undula.FileError, match=r"x\.mov has no index of its frames \(moov\)"):
+            io.probe(tmp_path / "x.mov")
+
+
 @pytest.mark.parametrize("suffix", ["mkv", "mp4"])
 def test_a_video_may_lack_what_follows_its_frames(suffix: str, tmp_path: Path) -> None:
     source = with_sound(tmp_path / f"x.{suffix}", "libx264", 1)

@@ -18,6 +18,7 @@ from cases import parametrize_some
 from undula import io
 from undula.cli import main
 from undula.filters import Gain, Pipeline, Shrink
+from undula.filters.calibration import CalibratedPipeline
 from undula.io.samples import scene, write_clip
 from undula.studio.budget import ServerBudget
 from undula.studio.chain import FilterChain
@@ -116,12 +117,19 @@ KINDS: dict[str, Write] = {
 class Results:
     """A file as it is shown and written by a session, a command and a program."""
 
-    def __init__(self, path: Path, chain: FilterChain, number: int | None = None, plane: int = 0) -> None:
+    def __init__(
+        self,
+        path: Path,
+        chain: FilterChain,
+        number: int | None = None,
+        plane: int = 0,
+        calibrate: bool = False,
+    ) -> None:
         self.path, self.chain = path, chain
         with ThreadPoolExecutor(1) as pool:
-            pool.submit(asyncio.run, self._run_session(number, plane)).result()
+            pool.submit(asyncio.run, self._run_session(number, plane, calibrate)).result()
 
-    async def _run_session(self, number: int | None, plane: int) -> None:
+    async def _run_session(self, number: int | None, plane: int, calibrate: bool) -> None:
         with ThreadPoolExecutor(2) as pool:
             session = Session(ServerBudget(StudioLimits(), self.path.parent), pool)
             try:
@@ -141,6 +149,7 @@ class Results:
                 assert export.path is not None
                 self.result = io.read(export.path).pixels
                 self.command, self.program = reproducing_code(session)
+                self.strength = await session.calibrate() if calibrate else None
             finally:
                 session.close()
 
@@ -217,3 +226,12 @@ def test_slices_of_one_volume_of_several(tmp_path: Path, monkeypatch: pytest.Mon
         else:
             export = io.read(results.run_export("export.ome.tif")).pixels.reshape(pixels.shape)
             np.testing.assert_array_equal(export[1, :, :, 20], results.shown)
+
+
+def test_strengths_are_calibrated_as_by_the_command(tmp_path: Path) -> None:
+    """Transparent pixels have no influence."""
+    KINDS["rgba.png"](tmp_path / "rgba.png")
+    results = Results(tmp_path / "rgba.png", FilterChain.from_pipeline(PIPELINE), calibrate=True)
+    strength = CalibratedPipeline(PIPELINE).calibration(COLORS, mask=ALPHA > 0).strength
+    assert results.strength == strength
+    assert strength != CalibratedPipeline(PIPELINE).calibration(RGBA[..., :3]).strength

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from ..engines.memory import MEMORY_ADVICE
 from ..errors import UndulaError
 from .wording import OptionName, in_options
 
@@ -59,7 +60,7 @@ def error_text(error: Exception) -> str:
     if isinstance(error, UndulaError):
         text = str(error)
     elif isinstance(error, MemoryError):
-        text = "not enough memory"
+        text = f"not enough memory: {str(error) or 'the system provides no more'}; {MEMORY_ADVICE}"
     elif isinstance(error, OSError):
         reason = error.strerror or str(error)
         text = f"{error.filename}: {reason}" if error.filename else f"cannot write the output: {reason}"

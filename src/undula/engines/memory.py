@@ -26,6 +26,7 @@ from ..errors import ArgumentError, NotEnoughMemoryError
 from .threads import get_num_threads, ranges, run
 
 __all__ = [
+    "MEMORY_ADVICE",
     "allocator",
     "available_memory",
     "copy_bytes",
@@ -35,6 +36,7 @@ __all__ = [
     "keep_at_most",
     "keep_memory",
     "kept_memory",
+    "memory_size",
 ]
 
 Array = NDArray[Any]
@@ -42,6 +44,7 @@ Array = NDArray[Any]
 SMALL = 1 << 15  # Bytes: what is smaller, the system keeps for itself.
 SMALL_RESULTS = 3 << 15  # The same of all results of a call: it gives back what is more than 128 KiB.
 PAGE = 4096
+MEMORY_ADVICE = "filter over fewer axes, with fewer shifts or quality fast, or a part at a time"
 M_MMAP_THRESHOLD = -3  # of mallopt
 LARGE = 1 << 21  # Bytes that several threads copy sooner than one.
 
@@ -67,6 +70,17 @@ def installed_memory() -> int | None:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
         return None
+
+
+def memory_size(nbytes: float) -> str:
+    """Return a number of bytes as text.
+
+    Examples
+    --------
+    >>> memory_size(3 << 29)
+    '1.6 GB'
+    """
+    return f"{nbytes / 1e9:,.1f} GB" if nbytes >= 1e9 else f"{nbytes / 1e6:,.0f} MB"
 
 
 def available_memory() -> int | None:
@@ -267,8 +281,8 @@ def _new(shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> Array:
         return np.empty(shape, dtype)
     except MemoryError:
         raise NotEnoughMemoryError(
-            f"{size / 1e6:,.0f} MB of memory are needed at once, and the system does not provide them; divide"
-            " the array, use fewer levels, or free memory"
+            f"an array of {memory_size(size)} does not fit into memory: use fewer levels or float32, divide"
+            " the array, or pass a Dask array, which is transformed chunk by chunk"
         ) from None
 
 

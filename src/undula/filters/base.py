@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from ..arrays import check_number
+from ..arrays import check_number, is_number
 from ..errors import ArgumentError, UnknownNameError
 from .operations import ArrayOperations
 
@@ -30,6 +30,7 @@ __all__ = [
     "round_down",
 ]
 
+LARGE = 1e30  # More than any sample in its own unit has, and finite in single precision.
 ENOUGH_SAMPLES = 1 << 21  # of an image, for the noise to be that of one shift
 
 Details = list[dict[str, Any]]  # Bands by key, for each level, finest first.
@@ -300,6 +301,22 @@ class FilterStage:
     def _check(self) -> None:
         """Raise an error for invalid arguments."""
 
+    def in_units(self, unit: float) -> Self:
+        """Return the stage for samples that were divided by a number.
+
+        Parameters
+        ----------
+        unit : float
+            The number, above 0.
+
+        Returns
+        -------
+        FilterStage
+            With the arguments that are declared as shares of the span of samples in this unit.
+        """
+        in_samples = [name for name, described in self.arguments().items() if described.of_span]
+        return replace(self, **{name: _divided(getattr(self, name), unit) for name in in_samples})
+
     def places(self) -> tuple[str, ...]:
         """Return the places of the pyramid at which the stage works."""
         return ("details",)
@@ -360,6 +377,13 @@ class FilterStage:
     def to_dict(self) -> dict[str, Any]:
         """Return the kind of the stage and the arguments that differ from their defaults, for JSON."""
         return {"stage": self.kind, **{name: _thawed(value) for name, value in self.non_defaults().items()}}
+
+
+def _divided(value: Any, unit: float) -> Any:
+    """Divide a number, or those in nested tuples."""
+    if isinstance(value, tuple):
+        return tuple(_divided(part, unit) for part in value)
+    return min(value / unit, LARGE) if is_number(value) else value
 
 
 def _frozen(value: Any) -> Any:

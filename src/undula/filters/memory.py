@@ -16,7 +16,7 @@ import numpy as np
 
 from ..engines.base import TransformOptions, computes_on_host
 from ..engines.cpu.engine import CPU
-from ..engines.memory import available_memory
+from ..engines.memory import MEMORY_ADVICE, available_memory, memory_size
 from ..errors import NotEnoughMemoryError
 from .calibration import CalibratedPipeline
 from .pipeline import Pipeline
@@ -24,9 +24,8 @@ from .planes import AUTO, image_layout
 from .programs import ImageRecipe, compiled_pipeline
 from .spectrum import ESTIMATED
 
-__all__ = ["MEMORY_ADVICE", "check_memory", "memory_size", "working_memory"]
+__all__ = ["check_memory", "working_memory"]
 
-MEMORY_ADVICE = "filter over fewer axes, with fewer shifts or quality fast, or a part of it"
 # Arrays in the working precision, besides those of the program.
 PHOTON_ARRAYS = 12  # stabilized, halved and restored samples
 SPECTRUM_ARRAYS = 12  # windows in double precision
@@ -63,7 +62,7 @@ def working_memory(
     calibrated = isinstance(work, CalibratedPipeline)
     pipeline = work.pipeline if calibrated else work
     if not isinstance(pipeline, Pipeline) or not computes_on_host(backend):
-        return samples * dtype.itemsize
+        return int(samples * dtype.itemsize)
     layout = image_layout(shape, dtype.name, channel_axis, axes, pipeline.colors)
     arrays = CALIBRATION_ARRAYS * calibrated
     if pipeline.photons is not None:
@@ -74,14 +73,9 @@ def working_memory(
         pipeline = replace(pipeline, spectrum=None)
         arrays += SPECTRUM_ARRAYS
     recipe = ImageRecipe(layout, sigma or calibrated, mask)
-    program = compiled_pipeline(pipeline, recipe, CPU, TransformOptions("auto", "auto"))
+    program: Any = compiled_pipeline(pipeline, recipe, CPU, TransformOptions("auto", "auto"))
     itemsize = np.dtype(layout.working_dtype).itemsize
     return int(program.nbytes) + samples * (arrays * itemsize + 2 * mask)
-
-
-def memory_size(nbytes: int) -> str:
-    """Return a number of bytes as text."""
-    return f"{nbytes / 1e9:,.1f} GB" if nbytes >= 1e9 else f"{nbytes / 1e6:,.0f} MB"
 
 
 def check_memory(nbytes: int, what: str) -> None:

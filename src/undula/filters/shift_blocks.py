@@ -1,13 +1,14 @@
 """Pipelines that compute the shifts of the first level one after the other, in memory for one of them.
 
-All shifts of an image with ``n`` axes have ``2ⁿ`` times its coefficients at each level. Here the shifts of the
-first level are blocks: each is decomposed, filtered and reconstructed by one program, and added to the mean.
+All shifts of an image with ``n`` axes have ``2ⁿ`` times its coefficients at each level. Here the shifts of
+the first level are blocks: each is decomposed, filtered and reconstructed by one program, and added to the
+mean.
 
     image ──before──▶ planes ──block, for each shift──▶ mean of the shifts ──after──▶ result
                         └──sources, for each shift──▶ statistics of all shifts, which blocks need
 
-A mean is added up in the order of shifts, and a median or SURE is computed from the coefficients of all shifts,
-as one program for all of them does it. So results are the same, except for the rounding of sums.
+A mean is added up in the order of shifts, and a median or SURE is computed from the coefficients of all
+shifts, as one program for all of them does it. So results are the same, except for the rounding of sums.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ import numpy as np
 
 from ..engines.base import Engine
 from ..engines.cpu.engine import CPU
+from ..engines.cpu.graphs import CpuGraph
 from ..engines.memory import empty, free_kept
-from ..lowering.expressions import Load, loads
+from ..lowering.expressions import Expression, Load, loads
 from ..lowering.graph import Graph, Reduce
 from ..lowering.symbolic import reduced, symbolic_input, symbolic_output
 from .programs import ImageRecipe, filtered_pyramid, has_pyramid, image_graph
@@ -56,7 +58,7 @@ def shift_blocks(pipeline: Pipeline, recipe: ImageRecipe, engine: Engine) -> Shi
 
 
 @dataclass(frozen=True)
-class _Statistic:
+class _BlockStatistic:
     """A statistic of the coefficients of one block, or of all.
 
     Parameters
@@ -102,13 +104,15 @@ class ShiftBlocks:
         Computes the planes to decompose.
     block : Graph
         Filters one shift of them.
-    statistics : sequence of _Statistic
+    statistics : sequence of _BlockStatistic
         Those of blocks.
     after : Graph
         Computes the result from the mean of the shifts.
     """
 
-    def __init__(self, before: Graph, block: Graph, statistics: Sequence[_Statistic], after: Graph) -> None:
+    def __init__(
+        self, before: Graph, block: Graph, statistics: Sequence[_BlockStatistic], after: Graph
+    ) -> None:
         planes = before.outputs["samples"]
         self._shifts = list(product((0, 1), repeat=len(planes.shape) - 1))
         self._plane_bytes = math.prod(planes.shape) * np.dtype(planes.dtype).itemsize
@@ -117,8 +121,8 @@ class ShiftBlocks:
         for members in _rounds(statistics, math.prod(planes.shape)):
             self._rounds.append(_Round(block, members, known, self._shifts))
             known.update(name for member in members for name in member.results)
-        self._before, self._after = CPU.compile_graph(before), CPU.compile_graph(after)
-        self._block = CPU.compile_graph(block.with_inputs(known))
+        self._before, self._after = CpuGraph(before), CpuGraph(after)
+        self._block = CpuGraph(block.with_inputs(known))
 
     @property
     def nbytes(self) -> int:
@@ -151,18 +155,19 @@ class _Round:
     Parameters
     ----------
     block : Graph
-    members : sequence of _Statistic
+    members : sequence of _BlockStatistic
     known : set of str
         The results of former rounds.
     shifts : list of tuple of int
     """
 
     def __init__(
-        self, block: Graph, members: Sequence[_Statistic], known: set[str], shifts: list[Shift]
+        self, block: Graph, members: Sequence[_BlockStatistic], known: set[str], shifts: list[Shift]
     ) -> None:
         self._members, self._shifts = members, shifts
-        graph, outputs, joined = block.with_inputs(known), {}, []
-        self._programs = {}
+        graph, joined = block.with_inputs(known), []
+        outputs: dict[str, tuple[Shape, str, Expression]] = {}
+        self._programs: dict[_BlockStatistic, tuple[CpuGraph, CpuGraph]] = {}
         for member in members:
             for k, (view, is_joined) in enumerate(zip(member.node.results, member.joined, strict=True)):
                 name = f"{view.buffer}.block"
@@ -173,9 +178,9 @@ class _Round:
             if member.kept:
                 self._programs[member] = _limits(block, member, known), _reduction(member)
             known = known.union(member.results)
-        self._first = CPU.compile_graph(graph.with_outputs(outputs))
+        self._first = CpuGraph(graph.with_outputs(outputs))
         others = {name: outputs[name] for name in joined}
-        self._others = CPU.compile_graph(graph.with_outputs(others)) if others else None
+        self._others = CpuGraph(graph.with_outputs(others)) if others else None
 
     @property
     def nbytes(self) -> int:
@@ -269,7 +274,7 @@ def _after(pipeline: Pipeline, recipe: ImageRecipe) -> Graph:
 # --- statistics -----------------------------------------------------------------------------------
 
 
-def _statistics(block: Graph, whole: Graph, count: int) -> list[_Statistic] | None:
+def _statistics(block: Graph, whole_graph: Graph, count: int) -> list[_BlockStatistic] | None:
     """Return the statistics of a block, or None if they do not follow from those of all blocks."""
     reads: dict[str, frozenset[str]] = {}
     for node in block.nodes:
@@ -277,7 +282,7 @@ def _statistics(block: Graph, whole: Graph, count: int) -> list[_Statistic] | No
         for view in node.writes:
             reads[view.buffer] = frozenset({view.buffer}) if isinstance(node, Reduce) else read
     statistics, nodes = [], block.reductions()
-    wholes = whole.reductions()
+    wholes = whole_graph.reductions()
     if [node.kind for node in nodes] != [node.kind for node in wholes]:
         return None
     for node, of_all in zip(nodes, wholes, strict=True):
@@ -288,15 +293,17 @@ def _statistics(block: Graph, whole: Graph, count: int) -> list[_Statistic] | No
             frozenset[str]().union(*(reads.get(load.view.buffer, ()) for load in loads(*values)))
             for values in (node.sources, node.limits)
         )
-        statistics.append(_Statistic(node, of_all.shapes, tuple(n != m for n, m in pairs), sources, limits))
+        statistics.append(
+            _BlockStatistic(node, of_all.shapes, tuple(n != m for n, m in pairs), sources, limits)
+        )
     return statistics
 
 
-def _rounds(statistics: Sequence[_Statistic], samples: int) -> Iterator[list[_Statistic]]:
+def _rounds(statistics: Sequence[_BlockStatistic], samples: int) -> Iterator[list[_BlockStatistic]]:
     """Yield the statistics that are computed in the same pass, which keep about so many samples."""
     pending, known = list(statistics), set[str]()
     while pending:
-        members: list[_Statistic] = []
+        members: list[_BlockStatistic] = []
         available, kept = set(known), 0
         for each in pending:
             # Limits of arrays that are kept are computed when all blocks are done.
@@ -310,23 +317,23 @@ def _rounds(statistics: Sequence[_Statistic], samples: int) -> Iterator[list[_St
         yield members
 
 
-def _limits(block: Graph, member: _Statistic, known: set[str]) -> Any:
+def _limits(block: Graph, member: _BlockStatistic, known: set[str]) -> CpuGraph:
     """Return the program of the limits of a statistic."""
     outputs = {
         f"{view.buffer}.limit": (view.shape, view.dtype, limit)
         for view, limit in zip(member.node.results, member.node.limits, strict=True)
     }
-    return CPU.compile_graph(block.with_inputs(known).with_outputs(outputs))
+    return CpuGraph(block.with_inputs(known).with_outputs(outputs))
 
 
-def _reduction(member: _Statistic) -> Any:
+def _reduction(member: _BlockStatistic) -> CpuGraph:
     """Return the program of a statistic of the arrays of all blocks."""
     graph = Graph()
     for view, shape in zip(member.node.results, member.shapes, strict=True):
         source = symbolic_input(graph, view.buffer, shape, view.dtype)
         limit = symbolic_input(graph, f"{view.buffer}.limit", view.shape, view.dtype)
         symbolic_output(graph, f"{view.buffer}.result", reduced(member.node.kind, [source], [limit])[0])
-    return CPU.compile_graph(graph)
+    return CpuGraph(graph)
 
 
 # --- shifts ---------------------------------------------------------------------------------------

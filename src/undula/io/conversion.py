@@ -11,6 +11,7 @@ __all__ = ["TEXT_SUBTITLES", "AudioConverter", "SubtitleConverter", "codec_name"
 TEXT_SUBTITLES = ("ass", "mov_text", "subrip", "text", "webvtt")
 BITS_PER_CHANNEL = 96_000  # Per second, of audio that is encoded again.
 PREFERRED_RATE = 48_000
+DEFAULT_LAYOUTS = {1: "mono", 2: "stereo", 3: "2.1", 4: "4.0", 5: "5.0", 6: "5.1", 7: "6.1", 8: "7.1"}
 
 
 def codec_name(stream: Any) -> str:
@@ -29,7 +30,9 @@ class AudioConverter:
         rate = context.sample_rate if context.sample_rate in rates else PREFERRED_RATE
         self.stream = container.add_stream(encoder, rate=rate)
         self._encoder = self.stream.codec_context
-        self._encoder.layout = context.layout
+        # Old PCM has only a number of channels, which encoders refuse.
+        layout = DEFAULT_LAYOUTS.get(context.layout.nb_channels, context.layout.name)
+        self._encoder.layout = layout if context.layout.name.endswith("channels") else context.layout
         if codec.lossy:
             self._encoder.bit_rate = BITS_PER_CHANNEL * context.layout.nb_channels
         self._source = source

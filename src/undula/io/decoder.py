@@ -212,21 +212,27 @@ def find_frame(path: VideoSource, index: int, cut: Cut) -> tuple[int, Fraction |
 
 
 def times_are_guessed(container: Any, stream: Any) -> bool:
-    """Return whether packets have decoding times only, as in AVI, although frames are stored out of order."""
-    return str(container.format.name) == "avi" and bool(stream.codec_context.has_b_frames)
+    """Return whether packets have decoding times only, as in AVI, and frames may be stored out of order.
+
+    FFmpeg also delays the frames of H.264 that are in order.
+    """
+    context = stream.codec_context
+    is_reordered = bool(context.has_b_frames) or context.name in ("h264", "hevc")
+    return str(container.format.name) == "avi" and is_reordered
 
 
 def frame_times(path: VideoSource, index: int) -> list[int] | None:
     """Return the sorted presentation times of a stream; None if any is missing or repeated."""
     times: list[int] = []
     with open_container(path, sys.maxsize) as container:  # Nothing is decoded.
-        stream = container.streams[index]
+        stream, is_avi = container.streams[index], str(container.format.name) == "avi"
         is_vp8 = stream.codec_context.name == "vp8"  # VP8 has packets of frames that are never shown.
         for packet in container.demux(stream):
             if packet.size and not packet.is_discard and not (is_vp8 and not bytes(packet)[0] & 0x10):
-                if packet.pts is None:
+                time = packet.dts if is_avi else packet.pts  # AVI has slots in the order of decoding.
+                if time is None:
                     return None
-                times.append(packet.pts)
+                times.append(time)
     return sorted(times) if len(set(times)) == len(times) else None
 
 

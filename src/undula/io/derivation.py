@@ -14,14 +14,20 @@ from uuid import UUID, uuid4, uuid5
 
 from .files import import_optional
 
-__all__ = ["Derivation", "get_element"]
+__all__ = ["Derivation", "get_element", "has_overlays", "stale_parts"]
 
 SERIES_NUMBER_STEP = 1000  # Added to the number of a series, so that the results are listed after the study.
 MAX_SHORT_CHARACTERS = 64  # of an element of VR LO
 MAX_LONG_CHARACTERS = 1024  # of an element of VR ST
 DISCLAIMER = "not for diagnosis"
-# Elements that are wrong for other pixels.
-STALE_ELEMENTS = ("DigitalSignaturesSequence", "MACParametersSequence", "IconImageSequence")
+# Elements that are wrong for other pixels, and what users call them.
+STALE_ELEMENTS = {
+    "DigitalSignaturesSequence": "digital signatures",
+    "MACParametersSequence": "digital signatures",
+    "IconImageSequence": "icon image",
+}
+OVERLAY_GROUPS = range(0x6000, 0x6020, 2)
+OVERLAY_ROWS = 0x0010
 
 
 def get_element(dataset: Any, name: str, default: Any = None) -> Any:
@@ -31,6 +37,16 @@ def get_element(dataset: Any, name: str, default: Any = None) -> Any:
     except Exception:  # pydicom converts values lazily, and malformed ones raise all kinds of errors.
         return default
     return default if value is None or value == "" else value
+
+
+def stale_parts(dataset: Any) -> tuple[str, ...]:
+    """Name the parts of a dataset that a derived image does not keep."""
+    return tuple(dict.fromkeys(part for name, part in STALE_ELEMENTS.items() if name in dataset))
+
+
+def has_overlays(dataset: Any) -> bool:
+    """Return whether a dataset has overlays, which viewers draw over the pixels."""
+    return any((group, OVERLAY_ROWS) in dataset for group in OVERLAY_GROUPS)
 
 
 @dataclass(frozen=True)

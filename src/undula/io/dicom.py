@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import io
 import zlib
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError, FileError, MissingExtraError, install_hint
-from .derivation import Derivation, get_element
+from .derivation import OVERLAY_GROUPS, Derivation, get_element
 from .files import check_size, import_optional
 from .foreign import foreign_code
 from .limits import MAX_METADATA_BYTES, codestream_size, inflates_beyond
@@ -351,6 +352,9 @@ def write_dicom(
     # Other elements are converted only now, and may be malformed.
     problem = f"{source.filename} has elements besides its pixels that cannot be copied"
     with foreign_code(problem, OSError):
+        # Some files declare explicit VRs and have none; pydicom supplies those of elements that are read.
+        if any(element.VR is None for element in dataset.values() if element.tag < PIXEL_DATA_TAG):
+            deque(dataset.iterall(), maxlen=0)
         pydicom.dcmwrite(path, dataset, enforce_file_format=True)
 
 
@@ -414,8 +418,7 @@ def _set_monochrome(dataset: Any, picture: Picture) -> None:
 
 def _has_embedded_overlays(dataset: Any) -> bool:
     """Return whether unused bits of the cells contain overlays."""
-    groups = range(0x6000, 0x6020, 2)
-    return any((group, 0x0102) in dataset and (group, 0x3000) not in dataset for group in groups)
+    return any((group, 0x0102) in dataset and (group, 0x3000) not in dataset for group in OVERLAY_GROUPS)
 
 
 def _set_pixel_data(dataset: Any, cells: Array, stored: StoredRange | None) -> None:

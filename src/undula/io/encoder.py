@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from fractions import Fraction
+from math import ceil, floor
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ MAX_REORDERED_PACKETS = 64  # Packets of a stream that may come before its first
 LIMITED_RANGE, FULL_RANGE = 1, 2  # AVCOL_RANGE_MPEG and AVCOL_RANGE_JPEG
 UNSPECIFIED = 2  # of AVColorSpace, AVColorPrimaries and AVColorTransferCharacteristic
 COVER_ART = 1 << 10  # AV_DISPOSITION_ATTACHED_PIC
+CLOCK = Fraction(1, 90_000)  # The unit of times in MPEG.
 GRID_TOLERANCE = Fraction(1, 4)  # In frame intervals of a constant rate.
 
 
@@ -157,10 +159,11 @@ class VideoWriter:
             self._resize_to_square_pixels()
         self._matrix = self._checked_matrix(display_matrix(first))
         self._rate: Fraction | None = None
-        self._first_time: Fraction | None = None
         if self._description.constant_rate or name in CONSTANT_RATE:
             needs_rate = target.suffix if self._description.constant_rate else name
             self._rate = _constant_rate(source, stream, self.name, needs_rate, self._description.gaps)
+        self._first_time = Fraction(0) if first.pts is None else first.pts * first.time_base
+        self._origin, self._offset = self._beginning(others, cut)
         with foreign_code(f"cannot write {self.name}"):
             self._container = av.open(
                 path if hasattr(path, "write") else str(path),
@@ -172,6 +175,8 @@ class VideoWriter:
             options = encoder_options(choice, self.kind, quality, preset, stream, first)
             self._add_encoded_stream(stream, first, full_range, options)
             self._copied: dict[int, Any] = {}
+            self._video_end = Fraction(0)
+            self._sound_ends: dict[int, tuple[Any, int, Fraction, int]] = {}  # Of streams of audio, by index.
             self._converters: dict[int, AudioConverter | SubtitleConverter] = {}
             self._undated: dict[int, list[Any]] = {}  # Packets without decoding times, by stream.
             for other in others:
@@ -189,6 +194,26 @@ class VideoWriter:
             raise
         stored = [stream, *(other for other in others if self._stores(other))]
         self._expected = Contents.of(container, stored, first, len(chapters))
+
+    def _beginning(self, others: Sequence[Any], cut: Cut | None) -> tuple[Fraction, Fraction]:
+        """Return the time of the source at which the result begins, and how much later the first frame is.
+
+        Containers with a constant rate have slots for frames, and no times for audio. They begin a whole
+        number of slots before the first frame; audio before that is left out.
+        """
+        if self._rate is None or not self._description.constant_rate:
+            return Fraction(0), self._first_time
+        starts = [
+            Fraction(0) if cut is not None else other.start_time * other.time_base
+            for other in others
+            if other.type == "audio" and other.start_time is not None
+        ]
+        earlier = max(0, self._first_time - min(starts, default=self._first_time))
+        offset = floor(earlier * self._rate) / self._rate if self._description.gaps else Fraction(0)
+        origin = self._first_time - offset
+        if any(2 * (start - origin) > 1 / self._rate for start in starts):
+            self.dropped.append("the time at which audio begins")
+        return origin, offset
 
     def _resize_to_square_pixels(self) -> None:
         """Enlarge the frames, if neither stream nor container can store an aspect ratio of pixels."""
@@ -354,13 +379,24 @@ class VideoWriter:
             frame = frame.reformat(*self._size, self._pixels, **ranges)
             frame.pts, frame.time_base = pts, base
         if self._rate is not None and pts is not None:
-            time = pts * base
-            first = self._first_time = time if self._first_time is None else self._first_time
-            frame.pts = round((time - first) * self._rate) + round(first * self._rate)
+            frame.pts = round((pts * base - self._first_time) * self._rate)
             frame.time_base = 1 / self._rate
             frame.duration = 1
         frame.pict_type = 0  # Let the encoder choose instead of repeating the type of the source.
-        self._container.mux(self._stream.encode(frame))
+        self._mux_encoded(frame)
+
+    def _mux_encoded(self, frame: Any) -> None:
+        """Encode a frame, or flush the encoder, and write the packets; constant rates begin at 0."""
+        for packet in self._stream.encode(frame):
+            if self._rate is not None and packet.pts is not None:
+                shift = self._offset / packet.time_base
+                if shift.denominator != 1:
+                    pts, dts = (time * packet.time_base / CLOCK for time in (packet.pts, packet.dts))
+                    packet.time_base, packet.pts, packet.dts = CLOCK, round(pts), round(dts)
+                    shift = self._offset / CLOCK
+                packet.pts, packet.dts = packet.pts + round(shift), packet.dts + round(shift)
+                self._video_end = max(self._video_end, packet.pts * packet.time_base + 1 / self._rate)
+            self._container.mux(packet)
 
     def copy(self, packet: Any) -> None:
         """Copy or convert a packet of another stream, unless that stream is left out.
@@ -368,9 +404,12 @@ class VideoWriter:
         Matroska stores no decoding times. If frames are out of order, FFmpeg derives the times only after
         some packets, and the first packets wait for it.
         """
+        if self._description.constant_rate and not self._move(packet):
+            return
         converter = self._converters.get(packet.stream.index)
         if converter is not None:
-            self._container.mux(converter.convert(packet))
+            for converted in converter.convert(packet):
+                self._mux_other(converted)
             return
         if packet.stream.index not in self._copied:
             return
@@ -382,6 +421,19 @@ class VideoWriter:
             packet.dts = packet.pts = packet.pts or 0
         self._copy_undated(packet.stream.index, packet.dts)
         self._mux_copy(packet)
+
+    def _move(self, packet: Any) -> bool:
+        """Give a packet its time in the result; return whether it belongs there."""
+        time = packet.pts if packet.pts is not None else packet.dts
+        if time is None:
+            return True
+        if (time + Fraction(packet.duration or 0, 2)) * packet.time_base <= self._origin:
+            return False
+        shift = round(self._origin / packet.time_base)
+        # FFmpeg would move all frames if a time was negative.
+        packet.pts = None if packet.pts is None else max(0, packet.pts - shift)
+        packet.dts = None if packet.dts is None else max(0, packet.dts - shift)
+        return True
 
     def _copy_undated(self, index: int, until: int | None) -> None:
         """Write the packets that wait for decoding times, giving them times before ``until``."""
@@ -399,7 +451,7 @@ class VideoWriter:
         source = packet.stream
         packet.stream = self._copied[source.index]
         try:
-            self._container.mux(packet)
+            self._mux_other(packet)
         except OSError:
             raise
         except Exception as error:  # FFmpeg's libraries raise all kinds of errors.
@@ -414,9 +466,28 @@ class VideoWriter:
         for index in list(self._undated):
             self._copy_undated(index, None)
         for converter in self._converters.values():
-            self._container.mux(converter.convert(None))
-        self._container.mux(self._stream.encode(None))
+            for converted in converter.convert(None):
+                self._mux_other(converted)
+        self._mux_encoded(None)
+        if self.kind == "mxf":
+            self._add_silence()
         self._container.close()
+
+    def _mux_other(self, packet: Any) -> None:
+        if packet.stream.type == "audio" and packet.pts is not None and packet.duration:
+            end, tick_bytes = packet.pts + packet.duration, packet.size // packet.duration
+            self._sound_ends[packet.stream.index] = packet.stream, end, packet.time_base, tick_bytes
+        self._container.mux(packet)
+
+    def _add_silence(self) -> None:
+        """Make PCM as long as the video: FFmpeg's muxer of MXF drops the frames after its end."""
+        for stream, end, base, tick_bytes in self._sound_ends.values():
+            duration = ceil(self._video_end / base) - end
+            if duration > 0 and tick_bytes:
+                packet = import_optional("av").Packet(bytes(duration * tick_bytes))
+                packet.stream, packet.time_base, packet.duration = stream, base, duration
+                packet.pts = packet.dts = end
+                self._container.mux(packet)
 
     def check(self, path: Path | None) -> None:
         """Read the finished file again, to find what the container did not store; None for a pipe."""

@@ -217,8 +217,8 @@ def encoder_options(
     """
     name = choice.name
     options = _quality_options(name, quality, preset)
-    if name in ("libx264", "libx265") and kind == "mxf":
-        options["bf"] = "0"  # FFmpeg reads wrong times from MXF if frames are out of order.
+    if name in ("libx264", "libx265") and kind in ("mxf", "avi"):
+        options["bf"] = "0"  # AVI has no times for frames out of order, and FFmpeg reads wrong ones from MXF.
     if name == "libvpx" and "yuva" in choice.pixels:
         options["auto-alt-ref"] = "0"  # The encoder refuses alpha otherwise.
     if name == "dnxhd":

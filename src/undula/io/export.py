@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -9,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ArgumentError, FileError
-from .derivation import get_element
+from ..errors import ArgumentError, FileError, FormatWarning
+from .derivation import get_element, has_overlays
 from .dicom import read_header
 from .display import declared_window, frame_rate, value_range, window
 from .files import VIDEOS, atomic_write, import_optional, output_kind, short_message
@@ -106,6 +107,8 @@ def export_picture(
         pages = pages[frame : frame + 1]
     rate = rate or frame_rate(picture.about.get("dataset")) or DEFAULT_RATE
     kind = output_kind(target)
+    if has_overlays(picture.about.get("dataset", ())):
+        _warn_of_overlays(target)
     if kind == "video":
         return write_frames(target, pages, rate, _quality_options(target, quality))
     if len(pages) > 1 and kind not in ANIMATED:
@@ -155,6 +158,9 @@ def export_series(
         low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
         shown_window = ((low + high + 1) / 2, high - low + 1)
 
+    if any(has_overlays(headers[source]) for source in stack):
+        _warn_of_overlays(target)
+
     def frames() -> Iterator[Shown]:
         for number, source in enumerate(stack):
             yield _shown(source, read(source, max_pixels).for_screen(), shown_window)
@@ -162,6 +168,10 @@ def export_series(
                 progress(number + 1)
 
     return write_frames(target, frames(), rate or SLICE_RATE, _quality_options(target, quality))
+
+
+def _warn_of_overlays(target: Path) -> None:
+    warnings.warn(f"{target.name} does not show the overlays of the DICOM file", FormatWarning, stacklevel=3)
 
 
 def _shown(source: Path, picture: Picture, shown_window: Window | None) -> Shown:

@@ -24,6 +24,7 @@ __all__ = [
     "READ_ONLY_VIDEOS",
     "VIDEOS",
     "Y4M_SIGNATURE",
+    "OnlyWritable",
     "atomic_write",
     "check_size",
     "check_writable",
@@ -284,6 +285,21 @@ def atomic_write(path: Path, keep_existing: bool = False) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink()
+
+
+class OnlyWritable:
+    """A file object that can be written to, and neither closed nor read.
+
+    NumPy writes to other files by a function of C, whose errors do not tell their cause.
+    """
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def write(self, data: bytes) -> int:
+        """Write all bytes, and return their number."""
+        self._file.write(data)
+        return len(data)
 
 
 def check_writable(path: Path) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from .derivation import has_overlays, stale_parts
 from .files import import_optional
 from .limits import has_uuid_boxes
 from .picture import ORIENTATION_TAG, Picture
@@ -91,9 +92,13 @@ def lost_metadata(picture: Picture, kind: str) -> tuple[str, ...]:
     has_shape = kind not in ("npy", "npz") or "shape" in picture.about
     if not has_shape and picture.stack is not None and len(picture.stack.names) > 2 + picture.pages:
         lost.append(f"axes {picture.stack.names}")
-    if kind != "dicom" and "dataset" in picture.about:
+    if kind == "dicom":
+        lost += stale_parts(picture.about["dataset"])
+    elif "dataset" in picture.about:
         lost.append("DICOM header")
         dataset = picture.about["dataset"]
+        if has_overlays(dataset):
+            lost.append("overlays")
         slope, intercept = dataset.get("RescaleSlope") or 1, dataset.get("RescaleIntercept") or 0
         if (float(slope), float(intercept)) != (1, 0):
             lost.append("rescale of stored values")

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError
+from ..filters.memory import working_memory
 from .files import import_optional
 from .stack import UNKNOWN, StackAxes, StackLayout, named_axes
 from .stored import StoredRange
@@ -250,6 +251,34 @@ class Picture:
         for place, result in zip(layout.items(), results, strict=True):
             filtered[place] = result
         return self.with_pixels(filtered.reshape(self.pixels.shape))
+
+    def working_memory(self, work: Callable[..., Any], *, over: str | None = None, **options: Any) -> int:
+        """Return the bytes that :meth:`filtered` takes, besides those of the pixels.
+
+        Parameters
+        ----------
+        work : callable
+            A :class:`undula.Pipeline`; other functions are taken for ones that need no memory.
+        over : str, optional
+            The axes that are filtered together.
+        **options
+            Passed to ``work``.
+
+        Returns
+        -------
+        int
+            An estimate.
+        """
+        layout = StackLayout.of(self.stack_axes, "YX" if over is None else over)
+        shape, dtype = layout.extended_shape, self.pixels.dtype
+        colors = 3 if self.space == "rgb" and self.channel_axis is not None else 0
+        known = {"sigma": options.get("sigma") is not None, "backend": options.get("backend", "auto")}
+        sizes = []
+        if colors:
+            sizes.append(working_memory(work, (*shape, colors), dtype, channel_axis=-1, **known))
+        if len(self.channels) > colors:
+            sizes.append(working_memory(work, shape, dtype, channel_axis=None, **known))
+        return max(sizes) + self.pixels.nbytes
 
     def filtered_pages(self, work: Callable[..., Any], **options: Any) -> Iterator[Array]:
         """Filter one page after the other, as :meth:`filtered` does.

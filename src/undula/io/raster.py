@@ -23,6 +23,7 @@ from .dicom import read_dicom, write_dicom
 from .files import (
     EXPORT_ADVICE,
     IMAGES,
+    OnlyWritable,
     atomic_write,
     check_size,
     detect_kind,
@@ -551,7 +552,7 @@ def _read_npz(path: Path, kind: str, max_pixels: int | None) -> Picture:
 
 def _write_npy(path: Path, picture: Picture, kind: str, **options: Any) -> None:
     with path.open("wb") as file:
-        np.save(file, _original_array(picture), allow_pickle=False)
+        np.save(OnlyWritable(file), _original_array(picture), allow_pickle=False)
 
 
 def _write_npz(path: Path, picture: Picture, kind: str, **options: Any) -> None:

@@ -171,6 +171,12 @@ class StackLayout:
         return tuple(added)
 
     @property
+    def extended_shape(self) -> tuple[int, ...]:
+        """The shape of an item that is :meth:`extended`."""
+        rows = zip(self.item_shape, self.margins, self.is_dropped, strict=True)
+        return tuple(length + sum(margin) for length, margin, drops in rows if not drops)
+
+    @property
     def is_dropped(self) -> tuple[bool, ...]:
         """For each axis of an item, whether it has one sample only, and is no row or column."""
         names = (self.axes.names[place] for place in self.places)

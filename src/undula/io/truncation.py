@@ -6,6 +6,7 @@ Decoders of videos, TIFF and GIF take the end of such a file for the end of its 
 from __future__ import annotations
 
 import mmap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -14,7 +15,7 @@ import numpy as np
 from ..errors import FileError
 from .limits import gif_end
 
-__all__ = ["DECLARED_SIZES", "check_complete", "is_truncated"]
+__all__ = ["DECLARED_SIZES", "check_complete", "is_truncated", "lacks_index"]
 
 EBML_ID, SEGMENT_ID = b"\x1aE\xdf\xa3", b"\x18S\x80g"
 ASF_DATA = bytes.fromhex("3626b2758e66cf11a6d900aa0062ce6c")
@@ -62,8 +63,8 @@ def _matroska_size(file: BinaryIO) -> int:
     return 0 if size == unknown else file.tell() + size
 
 
-def _mov_size(file: BinaryIO) -> int:
-    """Return where the last atom of an MP4 or MOV file ends, or one that is cut off."""
+def _mov_atoms(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
+    """Yield the names of the atoms of an MP4 or MOV file, and where they end."""
     end = 0
     while len(head := file.read(8)) == 8:
         size = int.from_bytes(head[:4], "big")
@@ -72,8 +73,22 @@ def _mov_size(file: BinaryIO) -> int:
         if size < 8:  # An atom of size 0 reaches to the end of the file.
             break
         end += size
+        yield head[4:], end
         file.seek(end)
-    return end
+
+
+def _mov_size(file: BinaryIO) -> int:
+    """Return where the last atom of an MP4 or MOV file ends, or one that is cut off."""
+    return max((end for _, end in _mov_atoms(file)), default=0)
+
+
+def lacks_index(path: Path) -> bool:
+    """Return whether an MP4 or MOV file has no index of its frames, as one that was not completed."""
+    with path.open("rb") as file:
+        if file.read(8)[4:] not in (b"ftyp", b"mdat", b"wide", b"free"):
+            return False
+        file.seek(0)
+        return all(name != b"moov" or end > path.stat().st_size for name, end in _mov_atoms(file))
 
 
 def _avi_size(file: BinaryIO) -> int:

@@ -40,7 +40,7 @@ from .decoder import (
 )
 from .encoder import VideoWriter
 from .encoder_choice import check_options
-from .files import VIDEOS, atomic_write, import_optional, output_kind, same_file, short_message
+from .files import VIDEOS, OnlyWritable, atomic_write, import_optional, same_file, short_message
 from .pixel_formats import filterable_format
 from .video_sources import VideoSource, Y4MReader, decode_error, is_live
 
@@ -322,13 +322,13 @@ def process(
     path = Path(target) if to_file else Path("output.y4m")
     if hasattr(source, "read") and not isinstance(source, Y4MReader):
         source = Y4MReader(source)
-    if output_kind(path) != "video":
+    if path.suffix.lower() not in VIDEOS:
         raise FileError(f"a video is written as {', '.join(VIDEOS)}; got {path.name!r}")
     if to_file and not is_live(source) and same_file(Path(str(source)), path):
         raise FileError(f"{path} is the input; choose another output")
     Cut.of(start, duration, Fraction(0))  # Raises an error for wrong times before a file is opened.
     container, main = open_video(source, max_pixels)
-    with container, atomic_write(path) if to_file else nullcontext(_OnlyWritable(target)) as destination:
+    with container, atomic_write(path) if to_file else nullcontext(OnlyWritable(target)) as destination:
         others = [s for s in container.streams if audio and s is not main and s.type in COPIED_STREAM_TYPES]
         decoder = _DecodingThread(source, container, main, others, count, start, duration, max_pixels)
         items = decoder.items()
@@ -353,7 +353,7 @@ def process(
                 )
             if writer is None:
                 raise FileError(f"no frame of {source} can be decoded")
-            writer.check(None if isinstance(destination, _OnlyWritable) else destination)
+            writer.check(None if isinstance(destination, OnlyWritable) else destination)
         except BaseException as error:
             if isinstance(error, UndulaError | OSError) or not isinstance(error, Exception):
                 raise
@@ -370,17 +370,6 @@ def process(
                 decoder.join()
     _warn_of_losses(writer)
     return written
-
-
-class _OnlyWritable:
-    """A file object that cannot be closed or read, since neither is up to the writer of a video."""
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-
-    def write(self, data: bytes) -> int:
-        self._file.write(data)
-        return len(data)
 
 
 def _describe_part(start: float, duration: float | None) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 from ..errors import FileError
 from .files import Y4M_SIGNATURE, import_optional, pixel_limit, short_message
 from .foreign import foreign_code
+from .truncation import lacks_index
 
 __all__ = [
     "VideoSource",
@@ -153,5 +154,14 @@ def open_container(path: VideoSource, max_pixels: int | None, **options: str) ->
     tags = (
         {"metadata_errors": "surrogateescape"} if hasattr(av.container.Container, "metadata_errors") else {}
     )
-    with foreign_code(problem):
+
+    def open_error(error: BaseException) -> FileError:
+        if lacks_index(Path(str(path))):
+            return FileError(
+                f"{path} has no index of its frames (moov), which is often at the end: it is cut off, or its"
+                " recording was not finished; fetch it again"
+            )
+        return FileError(f"{problem}: {short_message(error)}")
+
+    with foreign_code(open_error):
         return av.open(f"file:{path}", container_options=allowed, options=limit, **tags)

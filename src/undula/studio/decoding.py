@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 import json
 import math
-import os
 import subprocess
 import sys
 import threading
@@ -24,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..engines.memory import installed_memory, memory_size
 from ..errors import FileError, UndulaError
 from ..io import DEFAULT_MAX_PIXELS, read
 from ..io.decoder import VideoReader
@@ -32,6 +32,7 @@ from ..io.display import frame_rate
 from ..io.files import detect_kind
 from ..io.picture import Picture
 from ..io.protection import find_protected, is_grey_outside
+from ..io.raster import read_header
 from .dicom import dicom_facts
 
 __all__ = [
@@ -39,7 +40,6 @@ __all__ = [
     "StudioLimits",
     "describe_file",
     "dicom_rate",
-    "installed_memory",
     "limit_memory",
     "picture_rate",
     "screen_pixels",
@@ -49,14 +49,8 @@ __all__ = [
 Array = NDArray[Any]
 Admit = Callable[[dict[str, Any]], None]
 MAX_MAGNITUDE = 1e15  # of samples: their squares must not overflow
+MIN_SPAN = 1e-300  # of samples that are not taken for equal: 255 divided by it must not overflow
 M_ARENA_MAX = -8  # the parameter of glibc's mallopt that sets the number of heaps
-
-
-def installed_memory() -> int:
-    """Return the bytes of physical memory, or 8 GiB where the system does not say."""
-    with suppress(ValueError, OSError, AttributeError):
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return 8 << 30
 
 
 @dataclass(frozen=True)
@@ -85,7 +79,7 @@ class StudioLimits:
     memory: int = 4 << 30
     seconds: float = 30.0
     disk: int = 8 << 30
-    total: int = field(default_factory=lambda: min(8 << 30, installed_memory() // 2))
+    total: int = field(default_factory=lambda: min(8 << 30, (installed_memory() or 8 << 30) // 2))
 
 
 class FileDecoder:
@@ -280,7 +274,8 @@ def _display_range(pixels: Array) -> tuple[float, float]:
         raise FileError(
             f"its values reach {magnitude:.3g}; the Studio supports magnitudes up to {MAX_MAGNITUDE:g}"
         )
-    return (low, high) if high - low > max(1e-30, 1e-12 * magnitude) else (low, low + max(1.0, abs(low)))
+    is_constant = high - low <= max(MIN_SPAN, 1e-12 * magnitude)
+    return (low, low + (abs(low) or 1.0)) if is_constant else (low, high)
 
 
 def describe_file(path: Path, limit: int) -> tuple[dict[str, Any], Picture | VideoReader]:
@@ -392,6 +387,16 @@ def _receive(request: dict[str, Any]) -> Array:
     return np.frombuffer(data, dtype).reshape(shape)
 
 
+def _check_size(path: Path, memory: int) -> None:
+    """Raise an error for a picture whose header tells that it does not fit, before it is decoded."""
+    header = None if detect_kind(path) == "video" else read_header(path)
+    if header is not None and 2 * header.pixels.nbytes > memory:
+        raise FileError(
+            f"decoding it takes {memory_size(2 * header.pixels.nbytes)} of memory, and {memory_size(memory)}"
+            " are allowed: open a part of it, or start the Studio with a larger --max-memory"
+        )
+
+
 def _main() -> None:
     """Answer requests until the pipe is closed."""
     request = json.loads(sys.stdin.buffer.readline())
@@ -399,6 +404,7 @@ def _main() -> None:
     try:
         limit_worker(request["memory"])
         _use_one_heap()
+        _check_size(path, request["memory"])
         about, source = describe_file(path, request["pixels"])
         _reply(about, source.pixels if isinstance(source, Picture) else source.frame(0))
     except Exception as error:  # Decoders raise all kinds of errors for damaged files.

@@ -13,7 +13,7 @@ from ..errors import UndulaError
 from .code import CodeSource, command_line, python_code
 from .exports import Export, file_stem, file_suffix
 from .extents import AppliedChain
-from .widgets import identify
+from .widgets import check_box, identify
 
 if TYPE_CHECKING:
     from .page import Page
@@ -53,6 +53,12 @@ def keys_dialog(page: Page) -> Any:
     """Show the list of keyboard shortcuts."""
     with _named("Keyboard shortcuts") as dialog, ui.card().classes("q-pa-md").props('data-testid="keys"'):
         ui.html("<h2 class='text-h6'>Keyboard shortcuts</h2>", sanitize=False)
+        check_box(
+            "Single letters, digits and signs are shortcuts",
+            page.storage.letters,
+            page.storage.use_letters,
+            "letters",
+        )
         rows = "".join(
             "<div>"
             + " ".join(f"<kbd>{html.escape(k)}</kbd>" for k in keys.split())

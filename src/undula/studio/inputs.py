@@ -166,6 +166,11 @@ class Input:
 
     def filtered_together(self, number: int, extent: Extent, work: Work) -> Array:
         """Filter what a page is filtered together with, and return it as a screen shows it."""
+        part, shape = self.picture_together(number, extent)
+        return self.screen(part.filtered(work, over=extent.over)).reshape(shape)
+
+    def picture_together(self, number: int, extent: Extent) -> tuple[Picture, tuple[int, ...]]:
+        """Return what a page is filtered together with as a picture, and the shape that a screen shows."""
         assert self._picture is not None
         shown, index = self.together(self.page_of(number), extent)
         channels = self._picture.page_channels  # They are the last axis of the stack.
@@ -176,7 +181,7 @@ class Input:
         part = replace(self._picture, pixels=pages.reshape(-1, *self._picture.pixels.shape[1:]), stack=axes)
         if channels:
             part = part.single_channel(channels[self.stack.place(self.page_of(number))[-1]])
-        return self.screen(part.filtered(work, over=extent.over)).reshape(shown.shape)
+        return part, shown.shape
 
     def filter_input(self, number: int) -> tuple[Array, dict[str, Any]]:
         """Return the samples of a page that a filter is given first, with its options."""
@@ -203,10 +208,13 @@ class Input:
     def slab(self, number: int, extent: Extent, thickness: int) -> tuple[Array, int]:
         """Return the part of a volume around a slice, and the place of the slice within it."""
         pixels, _ = self.together(self.page_of(number), extent)
-        place = number if self.plane else self.place_within(number, extent)[0]
+        *times, depth_place = self.place_within(number, extent)
+        pixels = pixels[tuple(times)]
+        place = number if self.plane else depth_place
         depth = pixels.shape[self.plane]
         begin = min(max(0, place - thickness // 2), max(0, depth - thickness))
-        return pixels.take(range(begin, min(begin + thickness, depth)), self.plane), place - begin
+        part = slice(begin, min(begin + thickness, depth))
+        return pixels[(*[slice(None)] * self.plane, part)], place - begin
 
     def page_of(self, number: int) -> int:
         """Return a page of the volume that a slice belongs to."""

@@ -15,7 +15,6 @@ from ..engines.devices import devices, unusable_devices
 from ..errors import ArgumentError
 from .budget import ServerBudget
 from .chain import PRESETS
-from .decoding import installed_memory
 from .session import Session
 
 __all__ = ["SessionRegistry"]
@@ -37,7 +36,7 @@ class SessionRegistry:
 
     def __init__(self, budget: ServerBudget, raw: bool = True) -> None:
         self.budget, self.raw = budget, raw
-        keep_memory(min(1 << 30, installed_memory() // 16, budget.limits.total // 16))
+        keep_memory(min(1 << 30, budget.limits.total // 16))
         self.pool = ThreadPoolExecutor(max(2, os.cpu_count() or 2), "undula-studio")
         # Loading drivers and trying devices can take seconds.
         self.devices = self.pool.submit(lambda: (devices(), unusable_devices()))

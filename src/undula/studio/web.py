@@ -83,6 +83,8 @@ def application(options: ServerOptions, sessions: SessionRegistry) -> Any:
                 upload.keep()
         except ClientDisconnect:
             return JSONResponse({"error": "the upload was aborted"}, 400)
+        except asyncio.CancelledError:  # The server waits for requests a short time only.
+            return JSONResponse({"error": "the Studio was stopped"}, 503)
         except (UndulaError, OSError) as error:
             status = 413 if isinstance(error, UploadTooLargeError) else 422
             return JSONResponse({"error": " ".join(str(error).split())}, status)

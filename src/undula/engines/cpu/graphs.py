@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import NotEnoughMemoryError
 from ...lowering.compute import compute
 from ...lowering.expressions import strided
 from ...lowering.graph import Collaborate, Graph, Node, Transform
-from ..memory import empty
+from ..memory import MEMORY_ADVICE, empty, memory_size
 from ..threads import get_num_threads, run
 from .executable import ERROR, RESULT, KernelCall, address, call_tape, scratch_memory
 from .graph_lowering import lower_graph
@@ -120,6 +121,15 @@ class CpuGraph:
 
     def run(self, arrays: Mapping[str, Array], seconds: dict[str, float] | None = None) -> dict[str, Array]:
         """Return the outputs by name, given the inputs by name; add the time of each phase to ``seconds``."""
+        try:
+            return self._run(arrays, seconds)
+        except MemoryError as error:
+            raise NotEnoughMemoryError(
+                f"filtering takes {memory_size(self.nbytes)} of memory besides the image, and the system does"
+                f" not provide so much: {MEMORY_ADVICE}"
+            ) from error
+
+    def _run(self, arrays: Mapping[str, Array], seconds: dict[str, float] | None) -> dict[str, Array]:
         inputs = [_checked(arrays[name], shape, dtype, name) for name, shape, dtype in self._inputs]
         outputs = {name: empty(shape, dtype) for name, shape, dtype in self._outputs}
         memory = empty((self._bytes,), _BYTES)

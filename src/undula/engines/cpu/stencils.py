@@ -147,8 +147,8 @@ def _balanced(terms: Sequence[str]) -> str:
 def add_stencil(tasks: GraphTasks, node: Stencil) -> None:
     """Add the tasks of a node that sums over windows.
 
-    All axes but the last two are summed by steps of their own. Kernels follow coarser levels along three axes,
-    so results with more are computed in parts.
+    All axes but the last two are summed by steps of their own. Kernels follow coarser levels along three
+    axes, so results with more are computed in parts.
     """
     sources = list(node.sources)
     for axis in range(len(node.taps) - 2):
@@ -186,10 +186,8 @@ def _divided(
             behind = axis - len(result.shape)
             if len(load.view.shape) < -behind:
                 return load
-            place_there = (
-                min((place + load.offset) // 2, load.view.shape[behind] - 1) if load.finer else place
-            )
-            return Load(_without_axis(load.view, behind, place_there), load.finer[1:], load.offset)
+            there = (place + load.offset) // 2 if load.finer else place
+            return Load(_without_axis(load.view, behind, there), load.finer[1:], load.offset)
 
         return part
 
