@@ -263,7 +263,7 @@ def _display_range(pixels: Array) -> tuple[float, float]:
         raise FileError(
             f"its values reach {magnitude:.3g}; the Studio supports magnitudes up to {MAX_MAGNITUDE:g}"
         )
-    return (low, high) if high - low > max(1e-30, 1e-12 * magnitude) else (low, low + max(1.0, abs(low)))
+    return (low, high) if high - low > 1e-12 * magnitude else (low, low + max(1.0, abs(low)))
 
 
 def describe_file(path: Path, limit: int) -> tuple[dict[str, Any], Array, VideoReader | None]:

@@ -184,7 +184,7 @@ class BandHistogram:
         band = (level - 1, key)
         thresholds = [float(limits[band][0]) for limits in trace.limits.values() if band in limits]
         # Rare outliers are cut off, but thresholds are shown if they are not far outside.
-        spread = max(float(np.quantile(np.abs(before), 0.995)) if before.size else 0.0, 1e-9)
+        spread = (float(np.quantile(np.abs(before), 0.995)) if before.size else 0.0) or 1.0
         limit = max(spread, min(1.15 * max(thresholds, default=0.0), 3 * spread))
         edges = np.linspace(-limit, limit, bins + 1)
         counts = [tuple(map(int, np.histogram(x, edges)[0])) for x in (before, after)]
