@@ -13,7 +13,7 @@ import numpy as np
 from ..arrays import DASK, differentiable_image, given_array, library_of, refuse_gradients
 from ..color.spaces import space
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..lowering.axis_arguments import checked_axes
+from ..lowering.axis_arguments import checked_axes, checked_axis
 
 __all__ = [
     "AUTO",
@@ -55,7 +55,7 @@ def unit_of(largest: float) -> float:
     two are exact.
     """
     exponent = math.frexp(largest)[1] if math.isfinite(largest) else 0
-    return 1.0 if largest == 0 or abs(exponent) <= MAX_EXPONENT else math.ldexp(1.0, min(exponent, 1023))
+    return 1.0 if largest == 0 or abs(exponent) <= MAX_EXPONENT else math.ldexp(1.0, exponent - 1)
 
 
 def magnitude_limit(dtype: str) -> float:
@@ -96,17 +96,14 @@ def find_channel_axis(
 ) -> int | None:
     """Return the axis of channels, counted from 0, or None if there is none."""
     ndim = len(shape)
-    if channel_axis == AUTO:
+    if isinstance(channel_axis, str) and channel_axis == AUTO:
         return 2 if ndim == 3 and shape[2] in (3, 4) and axes is None else None
     if channel_axis is None:
         return None
-    if not isinstance(channel_axis, (int, np.integer)) or not -ndim <= channel_axis < ndim:
-        raise ArgumentError(
-            f"channel_axis must be from {-ndim} to {ndim - 1}, None or 'auto', got {channel_axis!r}"
-        )
+    channel = checked_axis(channel_axis, ndim, others=", None or 'auto'")
     if ndim == 1:
         raise ArgumentError("a one-dimensional array has no axis for channels; pass channel_axis=None")
-    return int(channel_axis) % ndim
+    return channel
 
 
 def _find_spatial_axes(
@@ -116,10 +113,9 @@ def _find_spatial_axes(
         others = [axis for axis in range(len(shape)) if axis != channel]
         # Along an axis of one sample there would seem to be no noise.
         return [axis for axis in others if shape[axis] > 1] or others[-1:]
-    given = (int(axes),) if isinstance(axes, (int, np.integer)) else tuple(axes)
-    spatial = sorted(checked_axes(given, len(shape)))
+    spatial = sorted(checked_axes(axes, len(shape)))
     if channel in spatial:
-        raise ArgumentError(f"axis {channel} is the axis of channels and cannot be among axes {given}")
+        raise ArgumentError(f"axis {channel} is the axis of channels and cannot be among axes {axes}")
     return spatial
 
 
