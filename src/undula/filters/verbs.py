@@ -136,7 +136,9 @@ class Verb(ABC):
 def _check_method(method: Any, verb: str, methods: Sequence[str] = NAMED_METHODS) -> None:
     """Raise an error unless this is a method that needs no thresholds."""
     if method == "given":
-        raise ArgumentError(f"{verb} takes no thresholds; they are for the stage Shrink of a pipeline")
+        raise ArgumentError(
+            f"{verb} takes no thresholds; give them to the stage Shrink of a Pipeline, or to undula filter"
+        )
     check_choice(method, "method", methods)
 
 
