@@ -232,7 +232,7 @@ def test_an_interrupted_command_says_how_to_go_on(monkeypatch: pytest.MonkeyPatc
 
 STUCK = """
 import sys, time
-from undula.stores import coefficients, filter_passes, filtering
+from undula.stores import coefficients, filter_passes, filter_tasks, filtering
 from undula.cli import main
 def until_stuck(run):
     left = [6]
@@ -247,7 +247,7 @@ from undula.stores import blocks
 blocks.BLOCK_SAMPLES = 1 << 12
 filter_passes.WORK_BYTES = 1
 for place, name in (
-    (coefficients.ForwardStage, "run"), (filter_passes.StatisticTask, "__call__"), (filtering, "_write_block")
+    (coefficients.ForwardStage, "run"), (filter_tasks.StatisticTask, "__call__"), (filtering, "_write_block")
 ):
     setattr(place, name, until_stuck(getattr(place, name)))
 if sys.argv[1] == "apply":

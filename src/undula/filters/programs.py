@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..engines.base import Engine, TransformOptions
 from ..errors import ArgumentError
+from ..lowering.checkpoints import checkpoint_buffers, computing, reading
 from ..lowering.graph import Graph
 from ..lowering.symbolic import symbolic_input, symbolic_output, xp
 from ..wavelets import as_wavelet
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ImageRecipe",
     "WindowProgram",
+    "WindowTarget",
     "compiled_pipeline",
     "filtered_pyramid",
     "has_pyramid",
@@ -252,16 +254,28 @@ def compiled_pipeline(
     return engine.compile_graph(pipeline.graph(recipe), options) if blocks is None else blocks
 
 
+class WindowTarget(NamedTuple):
+    """What is computed of a window: a statistic or a checkpoint by its number, or else the filtered window.
+
+    ``given`` are the numbers of checkpoints that are inputs.
+    """
+
+    statistic: int | None = None
+    checkpoint: int | None = None
+    given: tuple[int, ...] = ()
+
+
 class WindowProgram(NamedTuple):
-    """A compiled program of a window of an image, and the names of the inputs for each statistic."""
+    """A compiled program of a window of an image, its inputs for each statistic, and for checkpoints."""
 
     executable: Any
     statistics: list[list[str]]
+    checkpoints: list[str]
 
 
 @lru_cache(maxsize=64)
 def window_program(
-    pipeline: Pipeline, recipe: ImageRecipe, engine: Engine, number: int | None
+    pipeline: Pipeline, recipe: ImageRecipe, engine: Engine, target: WindowTarget
 ) -> WindowProgram:
     """Return the program of a window of an image, with statistics of the image as inputs.
 
@@ -271,12 +285,19 @@ def window_program(
     recipe : ImageRecipe
         With the shape of the image.
     engine : Engine
-    number : int or None
-        The statistic whose sources are the outputs, with those before it as inputs; None for the filtered
-        window, with all statistics as inputs.
+    target : WindowTarget
+        A statistic has its sources as outputs, and those before it as inputs; others have all statistics.
     """
     graph = pipeline.graph(recipe)
     names = [[view.buffer for view in node.writes] for node in graph.reductions()]
-    if number is None:
-        return WindowProgram(engine.compile_graph(graph.with_known_reductions(len(names))), names)
-    return WindowProgram(engine.compile_graph(graph.reduction_sources(number)), names[:number])
+    levels = {shape: level for level, shape in enumerate(graph.extents)}
+    checkpoints = checkpoint_buffers(graph, levels) if target.given or target.checkpoint is not None else []
+    if target.statistic is not None:
+        names = names[: target.statistic]
+        graph = graph.reduction_sources(target.statistic)
+    else:
+        if target.checkpoint is not None:
+            graph = computing(graph, checkpoints[target.checkpoint])
+        graph = graph.with_known_reductions(len(names))
+    given = [checkpoints[number] for number in target.given]
+    return WindowProgram(engine.compile_graph(reading(graph, given) if given else graph), names, given)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from typing import Any, NamedTuple
@@ -22,19 +22,29 @@ from ..engines.chunked.workers import worker_resources
 from ..engines.dispatch import engine_for
 from ..errors import ArgumentError
 from ..lowering.borders import BORDERS
+from ..lowering.checkpoints import CHECKPOINT, checkpoint_buffers, computing, live_bytes, reading
 from ..lowering.expressions import loads
-from ..lowering.graph import Reduce
+from ..lowering.graph import Graph, Reduce
 from ..lowering.reach import reaches
 from ..lowering.windows import Interval, LineWindow, aligned_boundaries, margin_window
 from ..wavelets import as_wavelet
 from .pipeline import Pipeline
 from .pipeline_json import has_known_name
 from .planes import ImageLayout, check_magnitude, largest_magnitude
-from .programs import ImageRecipe, window_program
+from .programs import ImageRecipe, WindowTarget, window_program
 from .speckle import MULTIPLICATIVE
 from .statistics import Statistic
 
-__all__ = ["BlockLine", "FilterPlan", "FilteredBlock", "StatisticPart", "StatisticPass", "numbered"]
+__all__ = [
+    "BlockLine",
+    "CheckpointBlock",
+    "CheckpointPass",
+    "FilterPlan",
+    "FilteredBlock",
+    "StatisticPart",
+    "StatisticPass",
+    "numbered",
+]
 
 Array = np.ndarray[Any, Any]
 PACKAGE = __name__.partition(".")[0]
@@ -49,19 +59,49 @@ class BlockLine(NamedTuple):
 
 
 class StatisticPass(NamedTuple):
-    """One pass over the image for a statistic, how far its windows reach, and the part that it is taken from.
+    """One pass over the image for a statistic.
 
-    The part is None for all of the image.
+    It has how far windows reach, about how much memory it takes for each of their samples, the part of the
+    image that it is taken from, None for all of it, and the numbers of the checkpoints that it reads.
     """
 
     statistic: Statistic
     reach: int
+    nbytes: float
     region: tuple[Interval, ...] | None
+    given: tuple[int, ...]
 
     @property
     def is_last(self) -> bool:
         """Whether the values of the statistic are known after this pass."""
         return self.statistic.digit == Statistic.digits(self.statistic.kind, self.statistic.dtype) - 1
+
+
+class CheckpointPass(NamedTuple):
+    """One pass that computes an approximation at all places.
+
+    Parameters
+    ----------
+    number : int
+    shape : tuple of int
+        Its shape: items, shifts, and coefficients along the spatial axes.
+    level, reach : int
+    given : tuple of int
+        The numbers of the checkpoints that it reads.
+    nbytes : float
+        About how much memory it takes for each sample of a window.
+    reads_image, needs_statistics : bool
+        Passes that need no statistics come first.
+    """
+
+    number: int
+    shape: tuple[int, ...]
+    level: int
+    reach: int
+    given: tuple[int, ...]
+    nbytes: float
+    reads_image: bool
+    needs_statistics: bool
 
 
 class FilterPlan:
@@ -82,26 +122,69 @@ class FilterPlan:
         Blocks begin at multiples of it.
     reach : int
         How far the windows of the filtered image reach.
+    nbytes : float
+        About how much memory it takes to filter a window, for each of its samples.
     passes : list of StatisticPass
         What has to be known of the image before.
+    checkpoints : list of CheckpointPass
+        The approximations that are stored, if the work is divided.
+    given : tuple of int
+        The numbers of those that the last pass reads.
     """
 
-    def __init__(self, pipeline: Pipeline, sigma: Any, layout: ImageLayout, backend: str) -> None:
+    def __init__(
+        self, pipeline: Pipeline, sigma: Any, layout: ImageLayout, backend: str, divided: bool = False
+    ) -> None:
         self.pipeline, self.layout, self.backend = pipeline, layout, backend
         self.sigmas = None if sigma is None else layout.item_sigmas(sigma)
         self.sigma = None if sigma is None else np.atleast_1d(np.asarray(sigma, np.float64)).tolist()
         self.image_shape = tuple(layout.shape[axis] for axis in layout.axes)
         self.levels = pipeline.levels_for(self.image_shape)
-        self.unit = 1 << self.levels
+        self.unit, self.samples = 1 << self.levels, math.prod(layout.shape)
         graph = pipeline.graph(self._recipe(layout))
         distances = reaches(graph, self._scales())
-        self.reach = distances["result"]
+        self.reach, self.given = distances["result"], tuple[int, ...]()
+        self.checkpoints: list[CheckpointPass] = []
+        self.nbytes = live_bytes(graph) / self.samples
+        if divided:
+            self._divide(graph)
         self.passes: list[StatisticPass] = []
         for number, node in enumerate(graph.reductions()):
-            self.passes += self._passes(number, node, distances)
+            self.passes += self._passes(graph, number, node, distances)
+
+    def divided(self) -> FilterPlan:
+        """Return the plan with checkpoints."""
+        return FilterPlan(self.pipeline, self.sigma, self.layout, self.backend, True)
+
+    def _divide(self, graph: Graph) -> None:
+        """Plan the passes for checkpoints, and what the others read of them."""
+        levels = {shape: level for level, shape in enumerate(self.pipeline.level_shapes(self.image_shape))}
+        names, count = checkpoint_buffers(graph, levels), len(graph.reductions())
+        for number, name in enumerate(names):
+            program = computing(graph, name)
+            part, given = self._reading(program.with_known_reductions(count), names, range(number))
+            reach = reaches(part, self._scales())[CHECKPOINT]
+            shape = graph.buffers[name].shape
+            level = levels[shape[-self.layout.ndim :]]
+            is_last = bool(program.reductions())
+            nbytes = live_bytes(part) / self.samples
+            each = CheckpointPass(number, shape, level, reach, given, nbytes, "image" in part.inputs, is_last)
+            self.checkpoints.append(each)
+        known = graph.with_known_reductions(count)
+        part, self.given = self._reading(known, names, range(len(names)))
+        self.nbytes = live_bytes(part) / self.samples
+        self.reach = reaches(part, self._scales())["result"]
 
     @staticmethod
-    def _passes(number: int, node: Reduce, distances: dict[str, int]) -> list[StatisticPass]:
+    def _reading(graph: Graph, names: Sequence[str], numbers: Iterable[int]) -> tuple[Graph, tuple[int, ...]]:
+        """Return a graph that reads checkpoints, and the numbers of those that it needs."""
+        numbers = list(numbers)
+        part = reading(graph, [names[number] for number in numbers])
+        return part, tuple(number for number in numbers if names[number] in part.inputs)
+
+    def _passes(
+        self, graph: Graph, number: int, node: Reduce, distances: dict[str, int]
+    ) -> list[StatisticPass]:
         if node.kind == "sure":
             raise ArgumentError(
                 "SURE sorts all coefficients, which needs them in memory; use another method for Dask"
@@ -109,9 +192,17 @@ class FilterPlan:
             )
         dtype = np.dtype(node.results[0].dtype)
         views = [load.view for source in node.sources for load in loads(source)]
-        reach = max(distances[view.buffer] for view in views)
+        reach, given = max(distances[view.buffer] for view in views), tuple[int, ...]()
+        part = graph.reduction_sources(number)
+        if self.checkpoints and node.region is None:
+            names = checkpoint_buffers(graph, {shape: k for k, shape in enumerate(self._scales())})
+            before = [each.number for each in self.checkpoints if not each.needs_statistics]
+            part, given = self._reading(part, names, before)
+            known = reaches(part, self._scales())
+            reach = max(known[name] for name in part.outputs if name.startswith("source"))
+        nbytes = live_bytes(part) / self.samples
         return [
-            StatisticPass(Statistic(number, node.kind, digit, dtype), reach, node.region)
+            StatisticPass(Statistic(number, node.kind, digit, dtype), reach, nbytes, node.region, given)
             for digit in range(Statistic.digits(node.kind, dtype))
         ]
 
@@ -182,7 +273,20 @@ class FilterPlan:
 
     def filtered_block(self, blocks: Sequence[BlockLine], window: ChunkedWindow) -> FilteredBlock:
         """Return what computes a block of the filtered image."""
-        return FilteredBlock(self._window_run(blocks), window, self._place_in_window(blocks))
+        return FilteredBlock(self._window_run(blocks), window, self._place_in_window(blocks), self.given)
+
+    def checkpoint_block(self, each: CheckpointPass, blocks: Sequence[BlockLine]) -> CheckpointBlock:
+        """Return what computes a block of a checkpoint."""
+        place = self._spatial(self._place_in_window(blocks, each.level))
+        return CheckpointBlock(self._window_run(blocks), place, WindowTarget(None, each.number, each.given))
+
+    def checkpoint_segments(self, number: int, blocks: Sequence[BlockLine]) -> list[list[Interval]]:
+        """Return the coefficients of a checkpoint that a window has, along the spatial axes."""
+        level = self.checkpoints[number].level
+        windows = [blocks[axis].window for axis in self.layout.axes]
+        shape = tuple(window.length for window in windows)
+        counts = self.pipeline.level_shapes(shape, self.levels)[level]
+        return [window.band_segments(level, n) for window, n in zip(windows, counts, strict=True)]
 
     def statistic_part(
         self, each: StatisticPass, blocks: Sequence[BlockLine], window: ChunkedWindow
@@ -192,7 +296,7 @@ class FilterPlan:
         if each.region is None:
             levels = range(self.levels + 1)
             places = tuple(self._spatial(self._place_in_window(blocks, level)) for level in levels)
-        return StatisticPart(self._window_run(blocks), window, places, each.statistic)
+        return StatisticPart(self._window_run(blocks), window, places, each.statistic, each.given)
 
     def _window_run(self, blocks: Sequence[BlockLine]) -> WindowRun:
         """Return how the pipeline runs on the window of a block."""
@@ -241,12 +345,25 @@ class WindowRun:
     sigmas: tuple[float, ...] | None
 
     def outputs(
-        self, image: Any, known: Sequence[Sequence[Array]], number: int | None = None
+        self, image: Any, known: Sequence[Sequence[Array]], target: WindowTarget, given: Sequence[Any] = ()
     ) -> dict[str, Any]:
-        """Run the program of :func:`~undula.filters.programs.window_program` with known statistics."""
+        """Run the program of :func:`~undula.filters.programs.window_program`.
+
+        Parameters
+        ----------
+        image : array or None
+        known : sequence of sequence of array
+            The values of statistics.
+        target : WindowTarget
+        given : sequence of array
+            The windows of checkpoints.
+        """
         with worker_resources():
-            program = window_program(self.pipeline, self.recipe, engine_for([image], self.backend), number)
-            arrays = {"image": image}
+            engine = engine_for([given[0] if image is None else image], self.backend)
+            program = window_program(self.pipeline, self.recipe, engine, target)
+            arrays = dict(zip(program.checkpoints, given, strict=True))
+            if image is not None:
+                arrays["image"] = image
             if self.sigmas is not None:
                 arrays["sigma"] = np.array(self.sigmas, self.recipe.layout.working_dtype)
             for names, values in zip(program.statistics, known, strict=False):
@@ -262,12 +379,28 @@ class FilteredBlock:
     run: WindowRun
     window: ChunkedWindow
     result: Slices
+    given: tuple[int, ...] = ()
 
-    def __call__(self, arguments: Sequence[Any], known: Sequence[Any]) -> Any:
+    def __call__(self, arguments: Sequence[Any], known: Sequence[Any], given: Sequence[Any] = ()) -> Any:
         """Return the block."""
         image = self.window.joined(arguments)
         _check_samples(image, self.run.recipe)
-        return self.run.outputs(image, known)["result"][self.result]
+        return self.run.outputs(image, known, WindowTarget(given=self.given), given)["result"][self.result]
+
+
+@dataclass(frozen=True)
+class CheckpointBlock:
+    """A block of a checkpoint, of all items and shifts."""
+
+    run: WindowRun
+    result: Slices
+    target: WindowTarget
+
+    def __call__(self, image: Any, known: Sequence[Any], given: Sequence[Any]) -> Any:
+        """Return the block, given the window of the image if it is needed, and those of checkpoints."""
+        if image is not None:
+            _check_samples(image, self.run.recipe)
+        return _on_host(self.run.outputs(image, known, self.target, given)[CHECKPOINT][..., *self.result])
 
 
 def _check_samples(image: Any, recipe: ImageRecipe) -> None:
@@ -304,12 +437,15 @@ class StatisticPart:
     window: ChunkedWindow
     places: tuple[Slices, ...] | None
     statistic: Statistic
+    given: tuple[int, ...] = ()
 
-    def __call__(self, arguments: Sequence[Any], known: Sequence[Any], states: Any) -> list[Any]:
-        """Return the contribution to each array of the statistic."""
+    def __call__(
+        self, arguments: Sequence[Any], known: Sequence[Any], states: Any, given: Sequence[Any] = ()
+    ) -> list[Any]:
+        """Return the contribution to each array of the statistic; ``given`` are windows of checkpoints."""
         image = self.window.joined(arguments)
         _check_samples(image, self.run.recipe)
-        outputs = self.run.outputs(image, known, self.statistic.number)
+        outputs = self.run.outputs(image, known, WindowTarget(self.statistic.number, None, self.given), given)
         parts = []
         for number in range(sum(name.startswith("source") for name in outputs)):
             source, limit = outputs[f"source{number}"], outputs.get(f"limit{number}")

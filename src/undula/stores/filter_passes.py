@@ -8,11 +8,11 @@ pass goes on from there. Images that are one region each need no passes of their
 from __future__ import annotations
 
 import base64
+import shutil
 import time
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby, pairwise, product
 from math import prod
 from typing import Any
 
@@ -21,97 +21,42 @@ import numpy as np
 from ..engines.chunked.blocks import ChunkedWindow
 from ..engines.threads import get_num_threads
 from ..filters.statistics import Ranks
-from ..filters.windows import BlockLine, FilteredBlock, FilterPlan, StatisticPart, StatisticPass, numbered
+from ..filters.windows import (
+    BlockLine,
+    CheckpointPass,
+    FilterPlan,
+    StatisticPass,
+    numbered,
+)
 from ..lowering.windows import Interval
 from .blocks import BlockGrid
-from .opening import open_array, read_window
+from .filter_tasks import (
+    CheckpointTask,
+    FilterPart,
+    FilterTask,
+    LocalPass,
+    Segments,
+    StatisticTask,
+    StoredWindow,
+    run_task,
+)
+from .opening import open_array
 from .partial import PartialStore
 from .running import TaskRunner
-from .work import Progress, continuing
-from .writing import write_region
+from .work import Progress, chunks_at_once, continuing
 
-__all__ = ["FilterPasses", "region_lengths", "tasks_at_once"]
+__all__ = ["FilterPasses", "regions_of", "tasks_at_once"]
 
 Shape = tuple[int, ...]
 Batch = tuple[int, ...]
-Segments = tuple[Sequence[Interval], ...]
 
-WORK_BYTES = 800 << 20  # Of all windows that are filtered at a time.
+WORK_BYTES = 900 << 20  # Of all windows that are filtered at a time.
+PROGRAM_SHARE = 1.1  # Of the arrays that are needed at a time, what programs allocate.
+MAX_OVERLAP = 3.0  # Windows of more samples for each sample of their region are divided by checkpoints.
+LEAST_LENGTH = 32  # Of blocks.
+MAX_TASKS = 4  # Of that, each of so many tasks can have its part.
 REGIONS_AT_ONCE = 64  # Images are filtered together until they have so many regions.
 SAVE_INTERVAL_S = 2.0
-
-
-@dataclass(frozen=True)
-class StatisticTask:
-    """The contribution of the window of a block to a statistic."""
-
-    token: str
-    source: str
-    segments: Segments
-    part: StatisticPart
-    known: Sequence[Any]
-    state: Any
-
-    def __call__(self) -> Any:
-        """Read the window, and return the contribution."""
-        x = read_window(open_array(self.source, self.token), self.segments)
-        return self.part([x], self.known, self.state)
-
-
-@dataclass(frozen=True)
-class LocalPass:
-    """A pass over an image that is in memory."""
-
-    part: StatisticPart
-    window: tuple[slice, ...]
-    is_last: bool
-
-
-@dataclass(frozen=True)
-class FilterTask:
-    """A region of the filtered image.
-
-    Parameters
-    ----------
-    token, source, target : str
-    segments : tuple of sequence of (int, int)
-        The window.
-    block : FilteredBlock
-    inner : tuple of slice
-        The region in the block.
-    region : tuple of slice
-    known : sequence
-        The statistics of the image.
-    passes : sequence of LocalPass
-        How they are computed, if the window is the image.
-    """
-
-    token: str
-    source: str
-    target: str
-    segments: Segments
-    block: FilteredBlock
-    inner: tuple[slice, ...]
-    region: tuple[slice, ...]
-    known: Sequence[Any]
-    passes: Sequence[LocalPass] = field(default=())
-
-    def __call__(self) -> None:
-        """Read the window, filter it, and write the region."""
-        x = read_window(open_array(self.source, self.token), self.segments)
-        known, state = list(self.known), None
-        for each in self.passes:
-            statistic = each.part.statistic
-            state = statistic.finished([each.part([x[each.window]], known, state)], state)
-            if each.is_last:
-                known.append(state)
-                state = None
-        write_region(self.target, self.token, self.region, np.asarray(self.block([x], known)[self.inner]))
-
-
-def _run(task: StatisticTask | FilterTask) -> Any:
-    """Run a task; a function that workers import."""
-    return task()
 
 
 class FilterPasses:
@@ -133,16 +78,20 @@ class FilterPasses:
         self.plan, self.output, self.token = plan, output, token
         self.source, self.target = source, target
         self.grid = BlockGrid(plan.layout.shape, lengths)
-        ends = zip(self.grid.shape, lengths, strict=True)
-        self.boundaries = plan.aligned([[*range(0, n, length), n] for n, length in ends])
         counts = self.grid.counts
-        self.is_whole = prod(counts[axis] for axis in plan.layout.axes) == 1
+        # Regions consist of chunks, which may be larger than the parts that are filtered at a time.
+        self.parts = self._lengths(plan)
+        self.is_whole = all(self.parts[axis] >= plan.layout.shape[axis] for axis in plan.layout.axes)
         # Regions are numbered along the last axis first, and those of an image by the images they belong to.
         self.regions: dict[Batch, list[int]] = {}
         for number in range(len(self.grid)):
             places = tuple(map(int, np.unravel_index(number, counts)))
             self.regions.setdefault(plan.batch(places), []).append(number)
-        self.passes = [] if self.is_whole else plan.passes
+        self.passes: list[StatisticPass | CheckpointPass] = []
+        if not self.is_whole:
+            self.passes += [each for each in plan.checkpoints if not each.needs_statistics]
+            self.passes += plan.passes
+            self.passes += [each for each in plan.checkpoints if each.needs_statistics]
         self.state = _State.restored(output.saved())
 
     def run(self, runner: TaskRunner, progress: Progress | None) -> None:
@@ -166,6 +115,8 @@ class FilterPasses:
         places = {batch: place for place, batch in enumerate(self.regions)}
         regions = len(self.grid) // len(self.regions)
         at_once = max(1, REGIONS_AT_ONCE // regions) if self.passes else len(self.regions)
+        if self.plan.checkpoints:
+            at_once = 1
         for _, group in groupby(self.regions, lambda batch: places[batch] // at_once):
             yield list(group)
 
@@ -187,11 +138,17 @@ class FilterPasses:
                     done += len(self.state.done)
         return done, total
 
-    def _blocks(self, group: Sequence[Batch], each: StatisticPass) -> list[tuple[Batch, list[BlockLine]]]:
-        wanted, plan = set(group), self.plan
-        along = plan.pass_blocks(self.boundaries, each)
+    def _blocks(
+        self, group: Sequence[Batch], each: StatisticPass | CheckpointPass
+    ) -> list[tuple[Batch, list[BlockLine]]]:
+        images, plan = set(group), self.plan
+        boundaries = self._boundaries(each)
+        if isinstance(each, CheckpointPass):
+            along = plan.blocks(boundaries, each.reach)
+        else:
+            along = plan.pass_blocks(boundaries, each)
         blocks = ((plan.batch(numbers), block) for numbers, block in numbered(along))
-        return [(batch, block) for batch, block in blocks if batch in wanted]
+        return [(batch, block) for batch, block in blocks if batch in images]
 
     def _run_group(self, runner: TaskRunner, group: Sequence[Batch], advance: Any) -> None:
         left = self._left(group)
@@ -209,22 +166,30 @@ class FilterPasses:
             self.output.record(0, left[item][1])
             advance()
 
-        runner.run(_run, [self._filter_task(batch, number) for batch, number in left], finished)
+        with chunks_at_once(runner, len(left)):
+            runner.run(run_task, [self._filter_task(batch, number) for batch, number in left], finished)
 
     def _run_pass(self, runner: TaskRunner, group: Sequence[Batch], number: int, advance: Any) -> None:
-        """Compute a statistic, or a digit of it, of some images."""
+        """Compute a checkpoint, a statistic, or a digit of it, of some images."""
         each, state = self.passes[number], self.state
         blocks = self._blocks(group, each)
         left = [k for k in range(len(blocks)) if k not in state.done]
         saved = time.monotonic()
+        if isinstance(each, CheckpointPass):
+            if not state.done:
+                self._create(each, blocks[0][1])
+            tasks: list[Any] = [self._checkpoint_task(each, *blocks[k]) for k in left]
+        else:
+            tasks = [self._statistic_task(each, *blocks[k]) for k in left]
 
         def finished(item: int, result: Any) -> None:
             nonlocal saved
             if isinstance(result, BaseException):
                 raise result
-            batch = blocks[left[item]][0]
-            parts = [state.totals[batch], result] if batch in state.totals else [result]
-            state.totals[batch] = each.statistic.joined(parts)
+            if isinstance(each, StatisticPass):
+                batch = blocks[left[item]][0]
+                parts = [state.totals[batch], result] if batch in state.totals else [result]
+                state.totals[batch] = each.statistic.joined(parts)
             state.done.add(left[item])
             if time.monotonic() - saved > SAVE_INTERVAL_S:
                 self.output.save(state.to_json())
@@ -232,11 +197,24 @@ class FilterPasses:
             advance()
 
         try:
-            runner.run(_run, [self._statistic_task(each, *blocks[k]) for k in left], finished)
+            with chunks_at_once(runner, len(tasks)):
+                runner.run(run_task, tasks, finished)
         except BaseException:
             if state.done:
                 self.output.save(state.to_json())
             raise
+        if isinstance(each, StatisticPass):
+            self._finish(group, each)
+        state.number, state.done, state.totals = number + 1, set(), {}
+        self.output.save(state.to_json())
+        needed = {*self.plan.given, *chain.from_iterable(after.given for after in self.passes[number + 1 :])}
+        for checkpoint in self.plan.checkpoints:
+            if checkpoint.number not in needed:
+                shutil.rmtree(self._location(checkpoint.number), ignore_errors=True)
+
+    def _finish(self, group: Sequence[Batch], each: StatisticPass) -> None:
+        """Note what is known of a statistic after a pass."""
+        state = self.state
         for batch in group:
             values = each.statistic.finished([state.totals[batch]], state.digits.get(batch))
             if each.is_last:
@@ -244,36 +222,106 @@ class FilterPasses:
                 state.digits.pop(batch, None)
             else:
                 state.digits[batch] = values
-        state.number, state.done, state.totals = number + 1, set(), {}
-        self.output.save(state.to_json())
+
+    def _location(self, number: int) -> str:
+        return str(self.output.scratch / f"checkpoint{number}")
+
+    def _lengths(self, each: FilterPlan | StatisticPass | CheckpointPass) -> list[int]:
+        """Return the lengths of the parts of an image that a pass works on at a time."""
+        return _grown(self.plan, self.grid.lengths, each.reach, each.nbytes)
+
+    def _boundaries(self, each: StatisticPass | CheckpointPass) -> list[list[int]]:
+        """Return the boundaries between these parts."""
+        pairs = zip(self.grid.shape, self._lengths(each), strict=True)
+        return self.plan.aligned([[*range(0, n, length), n] for n, length in pairs])
+
+    def _create(self, each: CheckpointPass, blocks: list[BlockLine]) -> None:
+        """Create the array of a checkpoint."""
+        import zarr
+
+        items = self.plan.checkpoint_block(each, blocks).run.recipe.layout.planes_shape[0]
+        inner = [blocks[axis].samples for axis in self.plan.layout.axes]
+        # Windows read parts of the parts around theirs.
+        chunks = [max(1, -(-(stop - start) // (2 << each.level))) for start, stop in inner]
+        zarr.create_array(
+            self._location(each.number),
+            shape=(items, *each.shape[1:]),
+            chunks=(items, *each.shape[1 : -len(inner)], *chunks),
+            dtype=self.plan.layout.working_dtype,
+            compressors=None,
+            overwrite=True,
+        )
+
+    def _given(self, numbers: Sequence[int], blocks: list[BlockLine]) -> tuple[StoredWindow, ...]:
+        """Return the windows of checkpoints."""
+        windows = []
+        for number in numbers:
+            segments = self.plan.checkpoint_segments(number, blocks)
+            shape = open_array(self._location(number), self.token).shape
+            outer = [[(0, n)] for n in shape[: -len(segments)]]
+            windows.append(StoredWindow(self.token, self._location(number), (*outer, *segments)))
+        return tuple(windows)
+
+    def _checkpoint_task(self, each: CheckpointPass, batch: Batch, blocks: list[BlockLine]) -> CheckpointTask:
+        plan = self.plan
+        shape, region = each.shape[-plan.layout.ndim :], [slice(None)] * (len(each.shape) - plan.layout.ndim)
+        for axis, length in zip(plan.layout.axes, shape, strict=True):
+            start, stop = blocks[axis].samples
+            last = stop >= self.grid.shape[axis]
+            region.append(slice(start >> each.level, length if last else stop >> each.level))
+        window = StoredWindow(self.token, self.source, _segments(blocks)) if each.reads_image else None
+        return CheckpointTask(
+            window,
+            plan.checkpoint_block(each, blocks),
+            tuple(self.state.known.get(batch, [])),
+            self._given(each.given, blocks),
+            self.token,
+            self._location(each.number),
+            tuple(region),
+        )
 
     def _statistic_task(self, each: StatisticPass, batch: Batch, blocks: list[BlockLine]) -> StatisticTask:
         window = ChunkedWindow.of_array(tuple(block.window.length for block in blocks))
         part = self.plan.statistic_part(each, blocks, window)
         known, digits = self.state.known.get(batch, []), self.state.digits.get(batch)
-        return StatisticTask(self.token, self.source, _segments(blocks), part, tuple(known), digits)
+        stored = StoredWindow(self.token, self.source, _segments(blocks))
+        return StatisticTask(stored, part, tuple(known), digits, self._given(each.given, blocks))
 
     def _filter_task(self, batch: Batch, number: int) -> FilterTask:
-        plan, blocks, inner = self.plan, [], []
-        region = self.grid.block(number)
+        plan, region = self.plan, self.grid.block(number)
+        along = []
         for axis, (start, stop) in enumerate(region):
+            step = self.parts[axis]
+            cuts = [start, *range((start // step + 1) * step, stop, step), stop]
+            along.append(list(pairwise(cuts)))
+        parts = [self._filter_part(region, part) for part in product(*along)]
+        lines = [plan.line(axis, *part, plan.reach) for axis, part in enumerate(region)]
+        return FilterTask(
+            self.token,
+            self.target,
+            tuple(slice(*part) for part in region),
+            parts,
+            tuple(self.state.known.get(batch, [])),
+            self._local_passes(lines) if self.is_whole else (),
+        )
+
+    def _filter_part(self, region: Sequence[Interval], part: Sequence[Interval]) -> FilterPart:
+        plan, blocks, inner, place = self.plan, [], [], []
+        for axis, ((start, stop), (begin, _)) in enumerate(zip(part, region, strict=True)):
             first, last = start, stop
             if axis in plan.layout.axes:
                 first -= start % plan.unit
                 last = min(self.grid.shape[axis], -(-stop // plan.unit) * plan.unit)
             blocks.append(plan.line(axis, first, last, plan.reach))
             inner.append(slice(start - first, stop - first))
+            place.append(slice(start - begin, stop - begin))
         window = ChunkedWindow.of_array(tuple(block.window.length for block in blocks))
-        return FilterTask(
-            self.token,
-            self.source,
-            self.target,
-            _segments(blocks),
+        return FilterPart(
+            StoredWindow(self.token, self.source, _segments(blocks)),
             plan.filtered_block(blocks, window),
             tuple(inner),
-            tuple(slice(*part) for part in region),
-            tuple(self.state.known.get(batch, [])),
-            self._local_passes(blocks) if self.is_whole else (),
+            tuple(place),
+            () if self.is_whole else self._given(plan.given, blocks),
         )
 
     def _local_passes(self, blocks: list[BlockLine]) -> tuple[LocalPass, ...]:
@@ -375,38 +423,76 @@ def _decoded(value: Any) -> Any:
 # --- regions --------------------------------------------------------------------------------------
 
 
-def _window_bytes(plan: FilterPlan, lengths: Shape) -> int:
-    """Return about how much memory it takes to filter a region in the middle of the array."""
+def _window_lengths(plan: FilterPlan, lengths: Sequence[int], reach: int) -> list[int]:
+    """Return the lengths of the window of a region in the middle of the array."""
     shape = list(lengths)
     for axis in plan.layout.axes:
-        margin = 2 * -(-plan.reach // plan.unit) * plan.unit
+        margin = 2 * -(-reach // plan.unit) * plan.unit
         shape[axis] = min(plan.layout.shape[axis], lengths[axis] + margin)
-    itemsize = np.dtype(plan.layout.working_dtype).itemsize
-    return prod(shape) * itemsize * WINDOW_COPIES[min(len(plan.layout.axes), 3) - 1]
+    return shape
 
 
-WINDOW_COPIES = (40, 40, 100)  # Arrays as large as the window, for one, two, and three or more axes.
+def _window_bytes(plan: FilterPlan, lengths: Sequence[int], reach: int, nbytes: float) -> float:
+    """Return about how much memory it takes to filter a region in the middle of the array."""
+    return PROGRAM_SHARE * nbytes * prod(_window_lengths(plan, lengths, reach))
 
 
-def region_lengths(plan: FilterPlan, chunks: Shape) -> Shape:
-    """Return the lengths of regions: chunks, joined while their windows take little memory."""
-    shape, axes = plan.layout.shape, plan.layout.axes
-    lengths = list(chunks)
-    if plan.layout.channel is not None:
-        lengths[plan.layout.channel] = shape[plan.layout.channel]
+def _grown(plan: FilterPlan, lengths: Sequence[int], reach: int, nbytes: float) -> list[int]:
+    """Return the lengths of blocks, doubled along spatial axes while their windows take little memory.
+
+    Parameters
+    ----------
+    plan : FilterPlan
+    lengths : sequence of int
+        The lengths along the other axes.
+    reach : int
+        How far windows reach.
+    nbytes : float
+        What filtering takes for each sample of a window.
+    """
+    shape, lengths = plan.layout.shape, list(lengths)
+    least = -(-LEAST_LENGTH // plan.unit) * plan.unit
+    for axis in plan.layout.axes:
+        lengths[axis] = least
+    limit = WORK_BYTES / min(get_num_threads(), MAX_TASKS)
     while True:
-        growing = [axis for axis in axes if lengths[axis] < shape[axis]]
-        if not growing:
-            return tuple(lengths)
-        # The shortest axis has the most windows for its samples.
-        axis = min(growing, key=lambda axis: (lengths[axis], -axis))
+        windows = _window_lengths(plan, lengths, reach)
+        growing = [axis for axis in plan.layout.axes if lengths[axis] < shape[axis]]
         larger = list(lengths)
-        larger[axis] = min(2 * lengths[axis], -(-shape[axis] // chunks[axis]) * chunks[axis])
-        if _window_bytes(plan, tuple(larger)) > WORK_BYTES // 2:
-            return tuple(lengths)
+        if not growing:
+            return lengths
+        axis = max(growing, key=lambda axis: (windows[axis] / lengths[axis], axis))
+        larger[axis] *= 2
+        is_free = _window_lengths(plan, larger, reach) == windows
+        if not is_free and _window_bytes(plan, larger, reach, nbytes) > limit:
+            return lengths
         lengths = larger
 
 
-def tasks_at_once(plan: FilterPlan, lengths: Shape) -> int:
-    """Return how many regions are filtered at a time."""
-    return max(1, min(get_num_threads(), WORK_BYTES // _window_bytes(plan, lengths)))
+def regions_of(plan: FilterPlan, chunks: Shape) -> tuple[FilterPlan, Shape]:
+    """Return the plan, divided by checkpoints if windows were much larger than their blocks, and regions.
+
+    Regions consist of chunks, joined to the lengths of blocks.
+    """
+    shape, lengths = plan.layout.shape, list(chunks)
+    if plan.layout.channel is not None:
+        lengths[plan.layout.channel] = shape[plan.layout.channel]
+    grown = _grown(plan, lengths, plan.reach, plan.nbytes)
+    overlaps = prod(_window_lengths(plan, grown, plan.reach)) > MAX_OVERLAP * prod(grown)
+    if overlaps or _window_bytes(plan, grown, plan.reach, plan.nbytes) > WORK_BYTES:
+        divided = plan.divided()
+        smaller = _grown(divided, lengths, divided.reach, divided.nbytes)
+        if divided.checkpoints and any(smaller[axis] < shape[axis] for axis in plan.layout.axes):
+            plan, grown = divided, smaller
+    joined = (
+        min(-(-n // chunk) * chunk, -(-length // chunk) * chunk)
+        for n, length, chunk in zip(shape, grown, chunks, strict=True)
+    )
+    return plan, tuple(joined)
+
+
+def tasks_at_once(plan: FilterPlan, chunks: Shape) -> int:
+    """Return how many blocks are filtered at a time."""
+    lengths = _grown(plan, chunks, plan.reach, plan.nbytes)
+    nbytes = _window_bytes(plan, lengths, plan.reach, plan.nbytes)
+    return max(1, min(get_num_threads(), int(WORK_BYTES / nbytes)))

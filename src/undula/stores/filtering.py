@@ -13,7 +13,7 @@ from ..engines.memory import keep_at_most
 from ..errors import ArgumentError, UndulaError
 from ..io.files import import_optional
 from .blocks import block_lengths
-from .filter_passes import FilterPasses, region_lengths, tasks_at_once
+from .filter_passes import FilterPasses, regions_of, tasks_at_once
 from .opening import NamedArray, SourceArray, open_source
 from .partial import PartialStore
 from .running import TaskRunner, ThreadRunner, task_runner
@@ -134,8 +134,9 @@ def apply(
             with task_runner(scheduler, workers, runner) as running:
                 _store_blocks(result.rechunk(lengths), output, location, token, progress, running)
             return
+        plan, joined = regions_of(plan, given.chunks)
         if blocks is None:
-            lengths = region_lengths(plan, given.chunks)
+            lengths = joined
         if scheduler is None and workers is None and runner is None:
             runner = ThreadRunner(tasks_at_once(plan, lengths))
         passes = FilterPasses(plan, output, token, given.location, location, lengths)

@@ -23,6 +23,7 @@ __all__ = [
     "RegionStage",
     "StorePath",
     "checked_target",
+    "chunks_at_once",
     "continuing",
     "create_group",
     "describe_work",
@@ -61,12 +62,12 @@ def run_stages(
     for place, stage in enumerate(stages):
         numbers = [number for number in range(len(stage)) if (place, number) not in output.done]
         finished = finisher(output, place, numbers, total, progress)
-        with continuing(output, total), _chunks_at_once(runner, len(numbers)):
+        with continuing(output, total), chunks_at_once(runner, len(numbers)):
             runner.run(stage.run, numbers, finished)
 
 
 @contextmanager
-def _chunks_at_once(runner: TaskRunner, tasks: int) -> Iterator[None]:
+def chunks_at_once(runner: TaskRunner, tasks: int) -> Iterator[None]:
     """Let each task of this process decode few chunks at a time: tasks keep all cores busy."""
     if not isinstance(runner, ThreadRunner) or not tasks:
         yield
