@@ -10,7 +10,7 @@ Sections:
     zarr         Zarr arrays of 128 MB and 1 GB, by ``undula denoise``
 
 Memory is the resident set of a process and its children, read 100 times a second. A process that takes more
-than ``--limit`` gigabytes is ended, and has no time. With ``--save``, the figures of each section are added to
+than ``--limit`` gigabytes is ended, and has no time. With ``--save``, figures of a section are added to
 those of the others as soon as they are known.
 """
 

@@ -55,6 +55,22 @@ def test_blocks_of_shifts_have_the_bits_of_all_at_once(pipeline: Pipeline, shape
     np.testing.assert_array_equal(pipeline(x, channel_axis=None), at_once(pipeline, x))
 
 
+@pytest.mark.parametrize("quality", ["fast", "balanced"])
+def test_large_images_are_filtered_by_channel_with_the_same_bits(quality: str) -> None:
+    shape = (1650, 1700, 3)
+    noise = np.random.default_rng(0).normal(0, 10, (825, 850, 3)).repeat(2, 0).repeat(2, 1)  # as of a camera
+    image = np.clip(128 + 40 * np.sin(np.indices(shape).sum(0) / 50) + noise, 0, 255).astype(np.uint8)
+    pipeline = Denoising(quality=quality).pipeline()
+    recipe = ImageRecipe(image_layout(image.shape, "uint8"))
+    expected = CpuGraph(pipeline.graph(recipe)).run({"image": image})["result"]
+    np.testing.assert_array_equal(pipeline(image), expected)
+
+
+def test_stages_on_images_are_applied_before_the_shifts() -> None:
+    pipeline, x = Pipeline("db2", 2, [Blur(0.7), Shrink("bivariate")], invariant=2), noisy((18, 21, 24))
+    np.testing.assert_array_equal(pipeline(x, channel_axis=None), at_once(pipeline, x))
+
+
 @pytest.mark.parametrize("stage", [Shrink("bayes"), Contrast(0.4)])
 def test_sums_over_blocks_of_shifts_differ_by_rounding(stage: object) -> None:
     pipeline, x = Pipeline("db2", 2, [stage], invariant=2), noisy((18, 21, 24))

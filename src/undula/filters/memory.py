@@ -27,7 +27,7 @@ from .spectrum import ESTIMATED
 __all__ = ["check_memory", "working_memory"]
 
 # Arrays in the working precision, besides those of the program.
-PHOTON_ARRAYS = 12  # stabilized, halved and restored samples
+PHOTON_ARRAYS = 24  # stabilized, halved and restored samples, and memory kept of each size of image
 SPECTRUM_ARRAYS = 12  # windows in double precision
 CALIBRATION_ARRAYS = 10  # the probe, two results, and their differences in double precision
 

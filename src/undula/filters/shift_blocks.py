@@ -278,7 +278,7 @@ def _block(pipeline: Pipeline, recipe: ImageRecipe, before: Graph, count: int) -
     x, sigma, layout = arrays["samples"], None, recipe.layout
     if recipe.sigma:
         sigma = symbolic_input(graph, "sigma", layout.planes_shape[:1], layout.working_dtype)
-    given = arrays.get("given") or symbolic_input(graph, "given", x.shape, x.dtype)
+    given = arrays["given"] if "given" in arrays else symbolic_input(graph, "given", x.shape, x.dtype)
     filtered = filtered_pyramid(pipeline, x, given, recipe, sigma, arrays.get("valid"), count > 1)
     symbolic_output(graph, "filtered", filtered)
     return graph

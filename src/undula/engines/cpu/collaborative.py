@@ -69,8 +69,8 @@ def filter_planes(x: Array, sigmas: Array, profile: CollaborativeProfile, matche
 def filter_bytes(shape: tuple[int, ...], profile: CollaborativeProfile, matched: int) -> int:
     """Return the bytes that :func:`filter_planes` takes for items of this shape, besides its arguments."""
     extended = extended_shape(shape[1:], profile.layer_step)
-    # The planes and the result of a step before, the sums and weights of this one, and its result.
-    planes = 5 * matched * math.prod(extended) * FLOAT.itemsize
+    # The planes, the result of the first step, and the sums and weights of a step.
+    planes = 4 * matched * math.prod(extended) * FLOAT.itemsize
     rows = STEP * (BAND * BANDS_AT_ONCE + 1) + 2 * profile.radius
     tiles = 4 * matched * rows * extended[-1] * FLOAT.itemsize if len(shape) == 3 else 0
     return planes + tiles
@@ -343,7 +343,7 @@ class ImageStep(FilterStep):
             run(self.filter, [(tile,) for tile in tiles])
             run(partial(self._add_up, tiles, sums), strips)
         del tiles
-        result = empty_planes(*self.noisy.shape)
+        result = self.pilot if self.weighted else empty_planes(*self.noisy.shape)
 
         def weigh(begin: int, end: int) -> None:
             scratch = empty((end - begin + BLOCK, columns), FLOAT)

@@ -60,7 +60,7 @@ class VolumeStep(FilterStep):
         for first in range(min(period, len(layers))):
             for parity in range(min(2, len(bands))):
                 run(filter_band, [(z, *band) for z in layers[first::period] for band in bands[parity::2]])
-        result = empty_planes(*self.noisy.shape)
+        result = self.pilot if self.weighted else empty_planes(*self.noisy.shape)
 
         def weigh(begin: int, end: int) -> None:
             scratch = empty(((end - begin + CUBE) * rows, columns), FLOAT)

@@ -23,7 +23,7 @@ from ...errors import NotEnoughMemoryError
 from ...lowering.compute import compute
 from ...lowering.expressions import strided
 from ...lowering.graph import Collaborate, Graph, Node, Transform
-from ..memory import MEMORY_ADVICE, empty, memory_size
+from ..memory import MEMORY_ADVICE, empty, free_kept, memory_size
 from ..threads import get_num_threads, run
 from .executable import ERROR, RESULT, KernelCall, address, call_tape, scratch_memory
 from .graph_lowering import lower_graph
@@ -35,6 +35,7 @@ __all__ = ["CpuGraph"]
 
 Array = NDArray[Any]
 
+LARGE = 1 << 25  # bytes
 TEMPORARIES = 4  # Arrays that NumPy makes while it computes a node.
 THREADED = 1 << 18  # Samples of all steps below which handing work to other threads costs more than it saves.
 
@@ -183,6 +184,8 @@ class CpuGraph:
             views = node.source, node.noise, *node.results
             x, sigmas, out = (strided(buffers[view.buffer], view) for view in views)
             filter_planes(x, sigmas, node.profile, node.channels, out)
+            if out.nbytes >= LARGE:
+                free_kept()  # What it took has other sizes than what follows.
         else:
             compute(node, buffers)
 
