@@ -5,6 +5,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # One more worker than cores, because the browser tests mostly wait.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
+# With --require, `make test` fails if OpenCL, a browser, PyTorch or JAX was not tested.
+PARTS ?=
+TESTED_PARTS := build/tested-parts.json
 
 # Containers often forbid Python to keep bytecode; then every process of the tests would compile all imports anew.
 export PYTHONDONTWRITEBYTECODE :=
@@ -20,6 +23,7 @@ demo: $(VENV)/.demo ## decompose and filter sample images, write the results to 
 
 test: setup ## run lint, types and tests in parallel, as CI does
 	$(MAKE) --no-print-directory -j 3 lint types tests
+	@$(BIN)/python tests/parts.py $(TESTED_PARTS) $(PARTS)
 
 setup: $(VENV)/.dev ## create the development environment in .venv
 
@@ -34,7 +38,7 @@ types: $(VENV)/.dev ## check types with mypy --strict
 tests thorough: export OPENBLAS_NUM_THREADS := 1
 
 tests: $(VENV)/.dev ## run pytest on all cores
-	$(BIN)/pytest -n $(WORKERS) --max-worker-restart 0
+	$(BIN)/pytest -n $(WORKERS) --max-worker-restart 0 --tested-parts $(TESTED_PARTS)
 
 thorough: $(VENV)/.dev ## run all combinations and thousands of random arrays where make test runs some; about an hour
 	UNDULA_TESTS=thorough $(BIN)/pytest -n $(WORKERS) --max-worker-restart 0 -m thorough

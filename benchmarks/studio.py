@@ -117,7 +117,7 @@ def latency(
         page.keyboard.press({"synthesis": "1", "divider": "2"}[view])
         page.wait_for_timeout(1500)
         page.evaluate(WATCH)
-        page.get_by_test_id("strength-0").locator("[tabindex]").focus()
+        page.get_by_test_id("strength-0").focus()
         for number in range(40):
             page.keyboard.press("ArrowRight" if number % 20 < 10 else "ArrowLeft")
             page.wait_for_timeout(700)

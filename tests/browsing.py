@@ -89,12 +89,20 @@ SETTLE = f"""async () => {{ {SYNC}
 }}"""
 
 
+# Each tab begins without the chain that other tabs of its visitor have kept.
+FORGET = """
+    if (!sessionStorage.getItem('begun')) localStorage.removeItem('undula-studio-chains');
+    sessionStorage.setItem('begun', 'yes');
+"""
+
+
 class Tab:
     """A browser tab that shows a Studio."""
 
     def __init__(self, context: Any, address: str) -> None:
         self.context = context
         self.page = context.new_page()
+        self.page.add_init_script(FORGET)
         self.complaints: list[str] = []
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("console", lambda m: self.complaints.append(m.text) if m.type == "error" else None)
@@ -108,7 +116,7 @@ class Tab:
 
     def focus(self, test_id: str) -> None:
         """Focus a slider."""
-        self.at(test_id).locator("[tabindex]").focus()
+        self.at(test_id).focus()
 
     def js(self, code: str) -> Any:
         return self.page.evaluate(code)

@@ -3,13 +3,11 @@
 import gc
 import multiprocessing
 import os
-import platform
 import subprocess
 import sys
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -22,12 +20,9 @@ from undula.engines.cpu.machine_code import ADDRESSES, COLLABORATIVE, LIKE, TEMP
 from undula.engines.gpu.emit import Kernel
 from undula.engines.gpu.opencl.runtime import OpenCLDevice
 
-os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or JAX takes the memory of all others
+pytest_plugins = ["leftovers", "parts"]
 
-# The compiler of PoCL may be older than the processor, but it knows the levels of x86-64.
-CPU_INFO = Path("/proc/cpuinfo")
-if platform.machine() == "x86_64" and CPU_INFO.exists() and " avx2 " in CPU_INFO.read_text():
-    os.environ.setdefault("POCL_LLVM_CPU_NAME", "x86-64-v3")
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or JAX takes the memory of all others
 
 # The objects of the packages stay: to look through all of them again and again takes a tenth of the time.
 gc.set_threshold(700, 10, 100)

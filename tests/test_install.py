@@ -69,6 +69,13 @@ def test_every_extra_is_on_the_page() -> None:
                 assert name == "undula" or name in text.lower(), f"{extra}: {name}"
 
 
+PACKED = """
+import numpy, tifffile
+tifffile.imwrite('x.tif', numpy.ones((4, 4, 3), 'u2'), photometric='rgb')
+with tifffile.TiffFile('x.tif', mode='r+') as file: file.pages[0].tags['Compression'].overwrite(50000)
+"""  # a TIFF that declares Zstandard
+
+
 @pytest.mark.parametrize(
     ("package", "code", "extra"),
     [
@@ -76,6 +83,7 @@ def test_every_extra_is_on_the_page() -> None:
         ("PIL", "from undula import io; io.read(io.sample('scene'))", "app"),
         ("pillow_heif", "from undula import io; io.write('x.heic', [[1, 2], [3, 4]])", "photo"),
         ("rawpy", "from undula import io; open('x', 'wb').write(b'FUJIFILMCCD-RAW '); io.read('x')", "photo"),
+        ("imagecodecs", f"{PACKED}from undula import io; io.read('x.tif')", "photo"),
         ("nicegui", "import sys; from undula.cli import main; sys.exit(main(['studio']))", "studio"),
         ("matplotlib", "import sys; from undula.cli import main; sys.exit(main(['experiments']))", "bench"),
         ("cuda", "import undula; undula.dwt([1.0, 2.0], 'haar', backend='cuda')", "cuda"),

@@ -45,6 +45,7 @@ INNER_LAYERS = {
     "engines": (
         {"digests", "memory", "threads"},
         {"base", "convolution"},
+        {"devices"},
         {"cpu", "numpy_engine"},
         {"gpu"},
         {"reference"},

@@ -293,7 +293,7 @@ restored = undula.waverec2(coeffs, "bior4.4")
 To transform a NumPy array on a device, pass `backend="cuda"` or `backend="opencl"`:
 `undula.wavedec2(image, "bior4.4", backend="cuda")` copies the image to the device and the coefficients back. NVIDIA GPUs
 need their driver and the [extra](install.md) `cuda`; other devices need an OpenCL driver and the extra `opencl`. Without a
-GPU, `pip install pocl-binary-distribution` installs an OpenCL driver for the CPU.
+GPU, [PoCL](install.md) is an OpenCL driver for the CPU.
 
 - **Dtypes.** float32, float64, complex64 and complex128 are preserved. float16 is preserved and computed in float32.
   uint8, uint16 and int16 are read as they are and give float32 results. Other integers become float64.

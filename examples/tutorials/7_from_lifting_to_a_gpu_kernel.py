@@ -2,7 +2,7 @@
 # # From lifting to a GPU kernel
 # Undula is a compiler: it turns the name of a wavelet into the text of a program for your GPU. In this
 # tutorial you follow one wavelet, CDF 5/3, from two filters to a few lines of OpenCL or CUDA, and run them.
-# You need no GPU: an OpenCL driver for the CPU is enough (`pip install pocl-binary-distribution`).
+# You need no GPU: [PoCL](../install.md), an OpenCL driver for the CPU, is enough.
 #
 # You need the [extras](../install.md) `demo` and `opencl`.
 

@@ -29,8 +29,8 @@ import warnings
 
 from . import color, data, filters, fixedpoint, io, measures
 from .algebra import ROOT2, Laurent, PolyphaseMatrix
-from .engines.base import devices
 from .engines.cpu import get_num_threads, keep_memory, kept_memory, set_num_threads
+from .engines.devices import devices, unusable_devices
 from .errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -41,6 +41,7 @@ from .errors import (
     MismatchedBandsError,
     MissingDeviceError,
     MissingExtraError,
+    NotEnoughMemoryError,
     NotInvertibleError,
     OutOfMemoryError,
     ReconstructionError,
@@ -190,6 +191,7 @@ __all__ = [
     "Node",
     "Node2D",
     "NodeND",
+    "NotEnoughMemoryError",
     "NotInvertibleError",
     "OutOfMemoryError",
     "Pipeline",
@@ -297,6 +299,7 @@ __all__ = [
     "threshold",
     "threshold_firm",
     "unravel_coeffs",
+    "unusable_devices",
     "upcoef",
     "wavedec",
     "wavedec2",

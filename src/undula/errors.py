@@ -13,6 +13,7 @@
     ├── ArgumentTypeError (TypeError)       a value of the wrong kind
     ├── FileError (OSError)                 a file that cannot be read or written
     ├── MissingExtraError (ImportError)     a package that is not installed; says which extra has it
+    ├── NotEnoughMemoryError (MemoryError)  work that does not fit into memory; says how much it takes
     ├── SchedulerError (ConnectionError)    a scheduler of Dask that cannot be reached, or was lost
     └── DeviceError (RuntimeError)          a device that is missing or does not do what it should
         ├── MissingDeviceError              no such device, driver or package; says how to get it
@@ -39,6 +40,7 @@ __all__ = [
     "MismatchedBandsError",
     "MissingDeviceError",
     "MissingExtraError",
+    "NotEnoughMemoryError",
     "NotInvertibleError",
     "OutOfMemoryError",
     "ReconstructionError",
@@ -191,6 +193,16 @@ class OutOfMemoryError(DeviceError, MemoryError):
     Examples
     --------
     >>> issubclass(OutOfMemoryError, MemoryError)
+    True
+    """
+
+
+class NotEnoughMemoryError(UndulaError, MemoryError):
+    """Work that does not fit into the memory of the machine.
+
+    Examples
+    --------
+    >>> issubclass(NotEnoughMemoryError, MemoryError)
     True
     """
 

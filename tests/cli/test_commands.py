@@ -142,6 +142,27 @@ def test_dicom(command: str, name: str) -> None:
     assert call(f"{command} {source} out.png") == (1 if name == "ct" else 0)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "denoise ct.dcm x.png",
+        "denoise ct.dcm x.jpg --dry-run",
+        "denoise ct.dcm x.mp4",
+        "approximate ct.dcm x.gif --low",
+        "approximate ct.dcm x.mp4 --low",
+    ],
+)
+def test_what_a_picture_cannot_store_of_dicom_is_exported(
+    line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call("example ct.dcm")
+    assert call(line) == 1
+    assert (
+        "; undula export writes DICOM as a screen shows it, as pictures or video" in capsys.readouterr().err
+    )
+    assert not list(Path().glob("x.*"))
+
+
 def test_video(capsys: pytest.CaptureFixture[str]) -> None:
     call("example noisy.mp4")
     assert call("denoise noisy.mp4 out.mkv --crf 30 --preset ultrafast") == 0

@@ -86,7 +86,7 @@ def test_maps_are_filtered_only_if_asked_for(
     for target in targets:
         assert call(f"denoise in/{name} {target}") == 1
         assert "its samples are measurements or labels" in capsys.readouterr().err
-    with pytest.raises(undula.FileError, match="--maps"):
+    with pytest.raises(undula.FileError, match="maps=True"):
         DicomFilter(undula.denoise).filter_series([mixed / name], [Path("y.dcm")])
     assert not Path("out.dcm").exists()
     assert call(f"denoise in/{name} out.dcm --maps") == 0

@@ -81,6 +81,32 @@ def test_existing_files_are_replaced_only_with_overwrite(
     assert contents()[LINES[line]] != before[LINES[line]] or line.startswith("transform in.png coeffs")
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(line for line in LINES if line.split()[0] not in ("accept", "example", "experiments")),
+        "denoise in.png out.png --skip-existing",
+        "denoise in.png store.zarr",
+        "denoise in.png new.png --preview out.png",
+        "accept --frames 1 --histogram out.png in.mp4",
+    ],
+)
+def test_an_input_that_is_missing_is_named_first(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = line.split()
+    source = words[-1] if words[0] == "accept" else words[1]
+    words[words.index(source)] = gone = f"gone{source[-4:] if '.' in source else ''}"
+    for name in ("other.png", "out.png", "folder/in.png", "coeffs.npz", "chain.json", "folder/gone.png"):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text("some text")
+    (Path("store.zarr") / "zarr.json").parent.mkdir()
+    Path("store.zarr/zarr.json").write_text("{}")
+    before = contents()
+    assert call(" ".join(words)) == 1
+    message = capsys.readouterr().err.lower()
+    assert f"cannot read {gone}: no such file or directory" in message
+    assert contents() == before
+
+
 def test_pattern_that_matches_two_images(capsys: pytest.CaptureFixture[str]) -> None:
     """``undula denoise *.png`` where two files match does not take the second as output."""
     picture("a.png")

@@ -228,3 +228,59 @@ def test_an_interrupted_command_says_how_to_go_on(monkeypatch: pytest.MonkeyPatc
     for name in ("approximation", "level1/ad", "level1/da", "level1/dd"):
         parts = (zarr.open_array(f"{store}.zarr/{name}", mode="r")[...] for store in ("out", "again"))
         np.testing.assert_array_equal(*parts)
+
+
+STUCK = """
+import sys, time
+from undula.stores import coefficients, filter_passes, filtering
+from undula.cli import main
+def until_stuck(run):
+    left = [6]
+    def patched(*arguments):
+        left[0] -= 1
+        if left[0] < 0:
+            print("stuck", flush=True)
+            time.sleep(3600)
+        return run(*arguments)
+    return patched
+from undula.stores import blocks
+blocks.BLOCK_SAMPLES = 1 << 12
+filter_passes.WORK_BYTES = 1
+for place, name in (
+    (coefficients.ForwardStage, "run"), (filter_passes.StatisticTask, "__call__"), (filtering, "_write_block")
+):
+    setattr(place, name, until_stuck(getattr(place, name)))
+if sys.argv[1] == "apply":
+    import undula
+    undula.stores.apply("in.zarr", "out.zarr", lambda x: x + 1, description="one more")
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+@pytest.mark.parametrize(
+    "line", ["transform in.zarr out.zarr --level 1", "denoise in.zarr out.zarr", "apply"]
+)
+def test_an_interrupt_does_not_wait_for_tasks(line: str) -> None:
+    write("in.zarr", (160, 160))
+    command = [sys.executable, "-c", STUCK, *line.split()]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            while (process.stdout.readline()) != "stuck\n":
+                assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            _, error = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    if line == "apply":
+        assert process.returncode == -signal.SIGINT
+        assert error.rstrip().endswith("KeyboardInterrupt")
+    else:
+        assert process.returncode == 130
+        assert error == (
+            "undula: interrupted; out.zarr.partial keeps what is done, run the same command again to"
+            " continue\n"
+        )
+    assert Path("out.zarr.partial").is_dir()
+    assert not Path("out.zarr").exists()

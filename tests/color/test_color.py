@@ -173,6 +173,17 @@ def test_apples_pipelines(name: str, size: tuple[int, int]) -> None:
     np.testing.assert_array_equal(color.d4_inverse(color.d4_forward(opaque))[..., 3], 255)
 
 
+def test_bright_images_have_as_many_levels_as_fit() -> None:
+    rng = np.random.default_rng(0)
+    extremes = np.where(rng.random((64, 64, 3)) < 0.5, 0, 255).astype("u1")
+    for image in (np.full((64, 64, 3), 255, "u1"), extremes):
+        back = color.d4_inverse(color.d4_forward(image, 3))
+        assert np.abs(back.astype(int) - image).max() <= 4
+    with pytest.raises(undula.UndulaError, match="use fewer levels"):
+        color.d4_forward(np.full((64, 64, 3), 255, "u1"), 4)
+    assert color.d4_forward(np.full((64, 64, 3), 120, "u1"), 4)[0].max() == 120 * 256
+
+
 BAD: dict[str, tuple[Any, str]] = {
     "two channels": (lambda: color.to_planes(pixels(4, 4, 2)), r"got 2 \(shape \(4, 4, 2\)\)"),
     "no channels": (lambda: color.to_planes(pixels(4, 4)), "three axes"),

@@ -100,7 +100,6 @@ def test_work_is_cancelled_between_its_pieces(threads: int) -> None:
         if number == 5:
             cancelled.set()
 
-    before = undula.get_num_threads()
     undula.set_num_threads(threads)
     try:
         with pytest.raises(WorkCancelledError), cancellable(cancelled):
@@ -110,7 +109,7 @@ def test_work_is_cancelled_between_its_pieces(threads: int) -> None:
         run(work, [(number,) for number in range(10)])  # Outside of the block, nothing is cancelled.
         assert done[-1] == 9 or threads > 1
     finally:
-        undula.set_num_threads(before)
+        undula.set_num_threads(None)
 
 
 def test_a_filter_can_be_cancelled() -> None:

@@ -45,7 +45,8 @@ def assert_near(mine: Any, theirs: Any, dtype: str = "float32", looser: float = 
 
 def check(target: str, x: Any, name: str, mode: str, level: int = 1, **options: Any) -> undula.Plan:
     """A plan forward and back, against PyWavelets in double precision."""
-    plan = undula.Plan(x.shape, name, level=level, mode=mode, dtype=x.dtype, backend=target, **options)
+    dtype = {"i": "f8", "b": "f8"}.get(x.dtype.kind if x.dtype.itemsize != 2 else "", x.dtype)
+    plan = undula.Plan(x.shape, name, level=level, mode=mode, dtype=dtype, backend=target, **options)
     wide = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
     axes = options.get("axes") or tuple(range(x.ndim))
     known = undula.Wavelet(name)
@@ -175,13 +176,22 @@ def test_lines_are_extrapolated_precisely(target: str, way: str, mode: str) -> N
     assert worst[0] < 3 * worst[1]
 
 
-@pytest.mark.parametrize("name", ["cdf97"])
+@pytest.mark.parametrize("name", ["cdf53", "cdf97", "dd137", "bior6.8"])
 def test_schemes(target: str, scheme_name: str, name: str) -> None:
-    x = noise(37, 66, dtype="f4")
+    """Results, and which of them depend on a sample: a halo that is too narrow would lose some of these."""
+    x = noise(71, 66, dtype="f4")
     plan = check(target, x, name, "symmetric", scheme=scheme_name)
     assert "tiled_forward" in plan.source
     theirs = undula.Plan(x.shape, name, level=1, dtype="f4", backend="reference", scheme=scheme_name)
     assert_near(plan.forward(x), theirs.forward(x), "float32", 3)
+    x[::19, ::23] = np.nan
+    bands = [[np.isnan(band) for band in flat(each.forward(x))] for each in (plan, theirs)]
+    for mine, expected in zip(*bands, strict=True):
+        np.testing.assert_array_equal(mine, expected)
+    low, details = theirs.forward(noise(*x.shape, dtype="f4"))
+    low[::9, ::11] = np.nan
+    mine, expected = (np.isnan(each.inverse([low, details])) for each in (plan, theirs))
+    np.testing.assert_array_equal(mine, expected)
 
 
 DTYPES = ["f2", "f8", "u1", "u2", "i2", "c8", "c16", "i4", "?"]
@@ -490,7 +500,7 @@ def test_tuning_results_are_cached(target: str, tmp_path: Any, monkeypatch: pyte
     [
         ({"scheme": "sweldens", "strategy": "naive"}, "run by strategy 'tiled'"),
         ({"scheme": "sweldens", "axes": (0,)}, "two neighbouring axes"),
-        ({"wavelet": "db8", "scheme": "polyphase"}, "those that do: convolution"),
+        ({"wavelet": "db12", "scheme": "polyphase"}, "those that do: convolution"),
         ({"scheme": "sweldens", "axes": (0, 1), "shape": (40, 40, 5)}, "at most 4 numbers"),
         ({"scheme": "sweldens", "wavelet": ("haar", "db2")}, "one wavelet for both axes"),
         ({"scheme": "sweldens", "method": "filters"}, "'tiled', which runs schemes"),

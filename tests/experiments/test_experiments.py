@@ -246,3 +246,16 @@ def test_an_experiment_says_what_cannot_be_compared() -> None:
     for one in experiments().values():
         assert isinstance(one, Experiment)
         assert len(one.differs) > 60, one.name
+
+
+def test_what_fails_on_a_device_stops_nothing_else() -> None:
+    def fails(bench: Bench) -> Outcome:
+        raise undula.KernelError("forward", "int x\nint y", "no double\nprecision")
+
+    broken = Experiment("schemes", "broken", "A kernel that does not compile", fails, "")
+    measured = run([broken, *chosen(["schemes/table-2"])], ["cpu"], quick=True)
+    assert list(measured["results"]) == ["schemes/table-2"]
+    (skipped,) = measured["skipped"]
+    assert re.fullmatch(r"schemes/broken on CPU, .* \(its compiler fails: no double precision\)", skipped)
+    with pytest.raises(undula.DeviceError, match="'opencl:99' cannot be used: "):
+        run([broken], ["cpu", "opencl:99"], quick=True)

@@ -591,3 +591,13 @@ def test_the_largest_integers_do_not_wrap(dtype: str, sigma: float | None) -> No
         result = undula.denoise(np.full((12, 14), limit, dtype), sigma)
         assert abs(int(result.astype(object).min()) - limit) <= 2**11
         assert abs(int(result.astype(object).max()) - limit) <= 2**11
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("invariant", [1, 2])
+def test_a_batch_of_volumes_has_the_bits_of_single_ones(invariant: int, dtype: str) -> None:
+    volumes = noisy(np.full((3, 12, 14, 16), 100, dtype), 20)
+    together = undula.denoise(volumes, 5.0, axes=(1, 2, 3), channel_axis=None, invariant=invariant)
+    for volume, filtered in zip(volumes, together, strict=True):
+        alone = undula.denoise(volume, 5.0, channel_axis=None, invariant=invariant)
+        np.testing.assert_array_equal(filtered, alone)

@@ -78,6 +78,35 @@ def test_entropy_does_not_depend_on_the_scale() -> None:
     assert len(paths[0]) > 1
 
 
+def leaf_paths(x: Any, mode: str, cost: str) -> list[str]:
+    tree = (undula.WaveletPacket if x.ndim == 1 else undula.WaveletPacket2D)(x, "db4", mode, maxlevel=4)
+    return [leaf.path for leaf in undula.best_basis(tree, cost).get_leaf_nodes()]
+
+
+t = np.linspace(-40, 40, 256)
+SIGNALS = {
+    "a peak whose tails underflow": np.exp(-t * t),
+    "steps": np.repeat([3.0, 7, 1, 5], 32),
+    "a cubic": t**3,
+    "a line": t,
+    "a photograph": np.rint(128 + 50 * np.add.outer(np.sin(t[:48]), np.cos(t[:40] ** 2)) + noise(48, 40)),
+}
+
+
+@pytest.mark.parametrize("cost", ["entropy", "log energy", "norm"])
+@pytest.mark.parametrize("mode", ["smooth", "symmetric", "periodization"])
+@pytest.mark.parametrize("name", SIGNALS)
+def test_single_precision_and_other_units_choose_the_same_basis(name: str, mode: str, cost: str) -> None:
+    x = SIGNALS[name]
+    paths = leaf_paths(x, mode, cost)
+    assert leaf_paths(x.astype("f4"), mode, cost) == paths
+    if cost != "log energy":  # A logarithm is that of a number of units.
+        for factor in (2.0**60, 2.0**-100):
+            assert leaf_paths((x * factor).astype("f4"), mode, cost) == paths
+        for factor in (2.0**900, 2.0**-900):
+            assert leaf_paths(x * factor, mode, cost) == paths
+
+
 def test_a_function_as_cost_and_trees_of_coefficients() -> None:
     x = noise(4, 32)
     packet = undula.WaveletPacket(x, "haar")
@@ -114,6 +143,11 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: undula.best_basis(PACKETS["line"](), "threshold", threshold="a"),  # type: ignore[arg-type]
         "threshold='a'",
     ),
+    "a truth value as threshold": (
+        lambda: undula.best_basis(PACKETS["line"](), "threshold", threshold=True),
+        "threshold=True",
+    ),
+    "an infinity": (lambda: undula.best_basis(undula.WaveletPacket([np.inf, 1.0], "haar")), "got inf"),
     "no data": (lambda: undula.best_basis(undula.WaveletPacket(None, "haar")), "no data"),
 }
 

@@ -258,7 +258,6 @@ def test_memory_of_results_is_kept_and_bounded() -> None:
 
 def test_peak_memory_is_input_and_output() -> None:
     x = noise(2000, 2100, dtype="f4")
-    threads = undula.get_num_threads()
     undula.set_num_threads(1)  # Each thread has some scratch rows.
     for name in ("cdf97", "db4"):  # (compiles, and imports what it needs)
         undula.wavedec2(x, name, level=5)  # (and makes the scratch rows that are kept)
@@ -274,7 +273,7 @@ def test_peak_memory_is_input_and_output() -> None:
                 assert peak <= made + 0.05 * (made + x.nbytes)
     finally:
         undula.keep_memory(None)
-        undula.set_num_threads(threads)
+        undula.set_num_threads(None)
 
 
 def test_a_wavelet_and_a_mode_for_each_axis() -> None:

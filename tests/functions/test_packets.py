@@ -323,10 +323,11 @@ def test_on_a_device(target: str) -> None:
 
 
 def test_arrays_of_pyopencl() -> None:
-    import pyopencl as cl
     from pyopencl import array
 
-    queue = cl.CommandQueue(cl.Context([cl.get_platforms()[0].get_devices()[0]]))
+    from undula.engines.gpu.opencl.runtime import default_device
+
+    queue = default_device().queue
     x = noise(3, 64, dtype="f4")
     packet = undula.WaveletPacket(array.to_device(queue, x), "db2", maxlevel=2)
     theirs = pywt.WaveletPacket(x, "db2", maxlevel=2)

@@ -1,6 +1,8 @@
 """Channels are filtered by the meaning that a file gives them, and written with it."""
 
 import re
+import subprocess
+import sys
 import warnings
 from functools import partial
 from pathlib import Path
@@ -184,6 +186,35 @@ def test_compressions_without_a_decoder_in_tifffile(mode: str, packed: str, tmp_
     with Image.open(tmp_path / "y.tif") as back:
         assert back.mode == mode
         np.testing.assert_array_equal(np.asarray(back), stored)
+
+
+def test_without_a_decoder_for_tifffile_pillow_decodes(tmp_path: Path) -> None:
+    image = Image.fromarray(noisy(ROWS, COLUMNS, 3))
+    for packed in ("tiff_lzw", "zstd"):
+        image.save(tmp_path / f"{packed}.tif", compression=packed)
+    code = (
+        "import sys; sys.modules['imagecodecs'] = None\n"
+        "import numpy as np; from undula import io\n"
+        "first, second = (io.read(f'{name}.tif').pixels for name in ('tiff_lzw', 'zstd'))\n"
+        "assert np.array_equal(first, second); np.save('x.npy', first)"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), np.asarray(image))
+
+
+@pytest.mark.parametrize("packed", ["lzw", "zstd", "lerc", "jpegxl"])
+@pytest.mark.parametrize(("dtype", "channels"), [("u2", 3), ("f4", 1)])
+def test_imagecodecs_decodes_what_pillow_cannot(
+    packed: str, dtype: str, channels: int, tmp_path: Path
+) -> None:
+    pytest.importorskip("imagecodecs")
+    pixels = noisy(ROWS, COLUMNS, channels, dtype="u2").astype(dtype)
+    pixels = pixels if channels > 1 else pixels[..., 0]
+    kind = "rgb" if channels > 1 else "minisblack"
+    tifffile.imwrite(tmp_path / "x.tif", pixels, photometric=kind, compression=packed)
+    np.testing.assert_array_equal(io.read(tmp_path / "x.tif").pixels, pixels)
+    filter_file(tmp_path / "x.tif", tmp_path / "y.tif")
+    assert tifffile.imread(tmp_path / "y.tif").dtype == dtype
 
 
 @pytest.mark.parametrize("tiled", [False, True])

@@ -1,6 +1,7 @@
 """DICOM: values stay within the stored bits; padding and overlays are kept."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -195,12 +196,12 @@ def test_the_studio_shows_what_is_written(tmp_path: Path) -> None:
     given = open_input(source, "in.dcm", StudioLimits())
     assert given.display.high == 4095
     pipeline = Sharpening().pipeline()
-    result = filter_frame(given.frame(1), None, pipeline, Settings(), given.stored)
+    result = filter_frame(given.frame(1), None, pipeline, Settings(), partial(given.filtered, 1))
     np.testing.assert_array_equal(result.after, expected)
     assert quality_figures(result, None, given)["noise before"] < 4095
     other = np.where(ROUND, 4000, cells[1]).astype("u2")
-    frames = ((cells[1], given.stored), (other, None))
-    by_mask, by_value = (render_pyramids(x, None, pipeline, stored)[0] for x, stored in frames)
+    frames = (given.visible(cells[1]), (other, None))
+    by_mask, by_value = (render_pyramids(x, None, pipeline, mask)[0] for x, mask in frames)
     assert (by_mask != by_value).any()
     job = ExportJob(str(source), str(tmp_path / "frames"), pipeline.to_json(), "cpu", True)
     run_job(job, lambda done, total: None)

@@ -94,6 +94,22 @@ BAD: dict[str, tuple[Any, str]] = {
     "unknown scheme": (lambda: undula.Plan((8, 8), "haar", scheme="swelden"), "'sweldens'"),
     "unknown strategy": (lambda: undula.Plan(8, "haar", strategy="tiled"), "'tiled'"),
     "a scheme on the CPU": (lambda: undula.Plan((8, 8), "haar", scheme="sweldens"), "reference"),
+    "half precision on the CPU": (lambda: undula.Plan(8, "haar", dtype="f2"), "dtype='float32', in which"),
+    "integers on the CPU": (lambda: undula.Plan(8, "haar", dtype="i2"), "dtype='float64', in which"),
+    "tuning on the CPU": (lambda: undula.Plan(8, "haar", tune=True), "'cuda' and 'opencl'"),
+    "a word as a flag": (lambda: undula.Plan(8, "haar", square="no"), "square must be True or False"),  # type: ignore[arg-type]
+    **{
+        f"{name} of a stationary transform": (
+            lambda name=name, value=value: undula.Plan((8, 8), "haar", transform="swt", **{name: value}),
+            f"{name} '?{value}'? is for transform='dwt'|{name}=True is for transform='dwt'",
+        )
+        for name, value in {
+            "scheme": "sweldens",
+            "strategy": "naive",
+            "method": "filters",
+            "tune": True,
+        }.items()
+    },
     "fewer levels": (
         lambda: undula.Plan(8, "haar", level=2).inverse([np.ones(4), np.ones(4)]),
         "2 level",

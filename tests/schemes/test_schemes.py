@@ -139,6 +139,14 @@ def test_any_sequence_of_steps(filters: list[dict[int, int]], update_first: bool
             assert needed[1] <= held[1]
 
 
+@pytest.mark.parametrize("wavelet", ["cdf53", "cdf97", "dd137", "db2", "bior2.4", "bior6.8"])
+def test_the_halo_is_what_results_depend_on(wavelet: str, scheme_name: str) -> None:
+    forward = undula.scheme(wavelet, scheme_name)
+    for scheme in (forward, forward.inverse(), forward.adjoint()):
+        product = PolyphaseMatrix.product((factor.matrix for factor in scheme.factors), 4)
+        assert scheme.halo == product.halo, scheme.name
+
+
 def test_stepwise_schemes_are_those_without_composition() -> None:
     assert set(undula.SCHEMES) - set(STEPWISE) == {"convolution", "polyphase", "polyphase*"}
 
@@ -163,7 +171,7 @@ def test_formulas_are_those_of_the_paper(scheme_name: str) -> None:
 
 def test_text_of_a_scheme() -> None:
     text = str(undula.scheme("cdf53", "iwahashi"))
-    assert text.startswith("iwahashi of cdf53: 3 barriers, 24 operations, halo 2+2 × 2+2\n")
+    assert text.startswith("iwahashi of cdf53: 3 barriers, 24 operations, halo 1+1 × 1+1\n")
     assert "P = -1/2 - 1/2·z⁻¹" in text
     assert "S^I_U = ⎢ 0  1   0     0 ⎥" in text
     assert "⎡ 1  U  U*  -UU* ⎤" in text

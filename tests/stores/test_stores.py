@@ -280,7 +280,7 @@ def test_interrupted_work_is_resumed(monkeypatch: pytest.MonkeyPatch) -> None:
         stores.inverse("c.zarr.partial", "back.zarr")
     with pytest.raises(FileError, match="half written"):
         stores.transform("c.zarr.partial/approximation", "other.zarr")
-    with pytest.raises(FileError, match=r"other work \(wavelet was 'db2', and is 'haar'\).*--overwrite"):
+    with pytest.raises(FileError, match=r"other work \(wavelet was 'db2', and is 'haar'\).*overwrite=True"):
         stores.transform("x.zarr", "c.zarr", "haar")
     journal = Path("c.zarr.partial") / JOURNAL
     done = len(journal.read_text().splitlines()) - 2

@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from io import BytesIO
@@ -14,7 +15,7 @@ import pytest
 from PIL import Image
 
 import undula
-from browsing import CHAIN, SIZE, Served, Tab
+from browsing import CHAIN, SIZE, OpenTab, Serve, Served, Tab
 from undula import io
 from undula.cli import main
 from undula.filters import STAGES, FilterStage, Pipeline, Shrink
@@ -42,13 +43,13 @@ def test_start(new_tab: Tab) -> None:
     assert tab.js(f"{images}.length") == len(io.samples())
     assert tab.at("undo").is_disabled()
     nameless = tab.js(
-        """() => ['button', ...['slider', 'combobox', 'switch', 'checkbox'].map((role) => `[role=${role}]`)]
-            .flatMap((what) => [...document.querySelectorAll(what)])
-            .filter((e) => e.offsetParent !== null)
+        """() => [...document.querySelectorAll('*')]
+            .filter((e) => e.tabIndex >= 0 && e.offsetParent !== null)
             .filter((e) => !(e.ariaLabel || e.innerText?.trim() || e.labels?.length))
             .map((e) => e.outerHTML.slice(0, 200))"""
     )
     assert nameless == []
+    assert tab.page.get_by_role("slider", name="Levels", exact=True).evaluate("each => each.tabIndex") == 0
 
 
 def test_a_sample_is_shown_and_filtered(noisy_tab: Tab) -> None:
@@ -312,21 +313,24 @@ def test_order_switch_remove_undo_and_redo(noisy_tab: Tab) -> None:
     shows(shrink, gain, unsharp)
     tab.change(lambda: tab.page.keyboard.press("Control+y"))
     shows(gain, unsharp)
-    # A drag is one step, however many values it passes.
+    # A drag is one step, however many values it passes, and however fast.
     slider = tab.at("gains-1")
+    slider.scroll_into_view_if_needed()
     box = slider.bounding_box()
-    tab.page.mouse.move(box["x"] + 0.375 * box["width"], box["y"] + box["height"] / 2)
-    tab.page.mouse.down()
-    for share in (0.5, 0.6, 0.7, 0.8):
-        tab.page.mouse.move(box["x"] + share * box["width"], box["y"] + box["height"] / 2)
-        tab.synced()
-    tab.page.mouse.up()
-    tab.settled()
-    value = float(tab.at("gains-1-value").input_value())
-    assert value > 2.5
-    shows(STAGES["gain"](value), unsharp)
-    tab.change(lambda: tab.at("undo").click())
-    shows(gain, unsharp)
+    for slow in (True, False, False):
+        tab.page.mouse.move(box["x"] + 0.375 * box["width"], box["y"] + box["height"] / 2)
+        tab.page.mouse.down()
+        for share in (0.5, 0.6, 0.7, 0.8):
+            tab.page.mouse.move(box["x"] + share * box["width"], box["y"] + box["height"] / 2)
+            if slow:
+                tab.synced()
+        tab.page.mouse.up()
+        tab.settled()
+        value = float(tab.at("gains-1-value").input_value())
+        assert value > 2.5
+        shows(STAGES["gain"](value), unsharp)
+        tab.change(lambda: tab.at("undo").click())
+        shows(gain, unsharp)
     tab.change(lambda: tab.at("redo").click())
     tab.change(lambda: tab.at("reset-1").click())
     shows(gain, unsharp)
@@ -805,6 +809,14 @@ def test_dropped_files_are_opened(tab: Tab) -> None:
     tab.until("undulaStudio.shown")
     tab.settled()
     np.testing.assert_array_equal(tab.grey("before"), x)
+    tab.js(
+        """() => {
+            const data = new DataTransfer();
+            data.items.add(new File(['x'.repeat(200001)], 'large.json', {type: 'application/json'}));
+            window.dispatchEvent(new DragEvent('drop', {dataTransfer: data, cancelable: true}));
+        }"""
+    )
+    tab.page.get_by_text("large.json: it has 201 kB; pipelines of up to 200 kB can be loaded").wait_for()
     # The time of the first run is marked, because that may compile kernels.
     first_run = "document.querySelector('[data-testid=facts]').innerText.includes('first run')"
     tab.until(first_run)
@@ -829,6 +841,31 @@ def test_keys_and_help(noisy_tab: Tab) -> None:
     tab.change(lambda: tab.page.keyboard.press("x"))
     tab.change(lambda: tab.page.keyboard.press("1"))
     np.testing.assert_array_equal(tab.grey("after"), noisy())
+    # Shortcuts of the browser are left to it.
+    press = "undulaStudio.$el.dispatchEvent(new KeyboardEvent('keydown', {options}))"
+    for key in ("d", "e", "ArrowLeft"):
+        options = json.dumps({"key": key, "altKey": True, "bubbles": True, "cancelable": True})
+        assert tab.js(press.replace("{options}", options)), "the page has prevented it"
+    # Those of single characters can be switched off, also for later visits.
+    for on in (False, True):
+        tab.at("help").click()
+        tab.at("letters").click()
+        tab.until(f"undulaStudio.letters === {str(on).lower()}")
+        tab.page.keyboard.press("Escape")
+        tab.at("keys").wait_for(state="hidden")
+        tab.page.locator(".stage-canvas").focus()
+        tab.page.keyboard.press("d")
+        tab.page.keyboard.press("4" if on else "2")
+        if not on:
+            tab.synced()
+            assert tab.js("[undulaStudio.view, localStorage['undula-studio-letters']]") == [
+                "synthesis",
+                "off",
+            ]
+    tab.until("undulaStudio.view === 'difference'")
+    tab.page.keyboard.press("d")
+    tab.page.keyboard.press("1")
+    tab.until("undulaStudio.view === 'synthesis'")
     # Text typed into a field does not trigger shortcuts.
     tab.page.keyboard.press("e")
     tab.at("export-name").fill("")
@@ -996,6 +1033,37 @@ def test_reloading_keeps_the_session(noisy_tab: Tab) -> None:
     np.testing.assert_array_equal(tab.grey(), result)
     assert "Unsharp" in tab.at("stage-0").inner_text()
     assert not tab.at("undo").is_disabled()
+
+
+def test_a_server_that_is_started_anew(serve: Serve, open_tab: OpenTab) -> None:
+    token = "a token for two servers"
+    served = serve("--token", token)
+    tab = open_tab(served)
+    tab.preset("Sharpen")
+    tab.at("stage-0").get_by_text("Unsharp").first.wait_for()
+    sharpen = tab.chain()
+    tab.page.locator(".stage-canvas").focus()
+    tab.page.keyboard.press("a")
+    tab.page.keyboard.press("d")
+    tab.at("presets").click()
+    tab.at("preset-Microscopy").click()
+    tab.until("JSON.parse(localStorage['undula-studio-chains']).chains.B?.pipeline.stages.length === 2")
+    tab.until("document.body.classList.contains('body--dark')")
+    microscopy = tab.chain()
+    served.process.send_signal(signal.SIGINT)
+    served.process.wait()
+    serve("--token", token, "--port", str(served.port))
+    tab.at("offer-restore").click()  # The page loads itself again.
+    tab.until(f"(chain) => ({CHAIN})() === chain", microscopy)
+    tab.until("document.body.classList.contains('body--dark')")
+    tab.page.locator(".stage-canvas").focus()
+    tab.page.keyboard.press("a")
+    tab.until(f"(chain) => ({CHAIN})() === chain", sharpen)
+    # With another token, the server would not know the browser.
+    tab.context.clear_cookies()
+    tab.js("undulaStudio.socket.close()")
+    tab.page.get_by_text("Open the address that it printed").wait_for()
+    tab.complaints.clear()
 
 
 @pytest.mark.usefixtures("opencl")

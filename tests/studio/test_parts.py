@@ -21,6 +21,7 @@ from cases import some
 from undula import io
 from undula.cli import main
 from undula.filters import METHODS, STAGES, Blur, FilterStage, Gain, Pipeline, Shrink, Trace, Unsharp
+from undula.filters.spectrum import NoiseSpectrum
 from undula.filters.verbs import VERBS
 from undula.studio.budget import ServerBudget
 from undula.studio.chain import PRESETS, FilterChain, History
@@ -35,7 +36,7 @@ from undula.studio.controls import (
     controls,
     reset_stage,
 )
-from undula.studio.decoding import FileDecoder, StudioLimits
+from undula.studio.decoding import FileDecoder, StudioLimits, describe_file
 from undula.studio.dicom import CT_WINDOWS, DicomFacts, dicom_facts
 from undula.studio.export_jobs import ExportJob, ExportProcess, export_path, run_job
 from undula.studio.extents import AppliedChain
@@ -43,6 +44,7 @@ from undula.studio.inputs import Camera, DisplayRange, open_input
 from undula.studio.plots import histogram, wavelet_functions
 from undula.studio.session import Session
 from undula.studio.tasks import change_option, shown_options
+from undula.studio.versions import ChainVersions
 from undula.studio.views import (
     BandHistogram,
     Settings,
@@ -51,6 +53,7 @@ from undula.studio.views import (
     render_pyramids,
     view_layers,
 )
+from undula.studio.widgets import value_text
 
 PHOTOGRAPH = io.read(io.sample("noisy")).pixels
 stages = st.sampled_from(
@@ -73,6 +76,35 @@ def test_chains_are_pipelines_with_switches(
         assert chain.move(link.key, 1).move(link.key, -1 if index < len(stages) - 1 else 0) == chain
     assert chain.enable_all(False).pipeline().stages == ()
     assert chain.enable_all(False).enable_all(True) == chain
+
+
+def test_versions_are_restored_from_their_texts() -> None:
+    chains = [FilterChain.from_pipeline(pipeline) for _, pipeline in PRESETS.values()]
+    chains += [FilterChain().with_pipeline(verb().pipeline(), verb()) for verb in VERBS.values()]
+    spectral = Pipeline("db2", 0, ["collaborative"], spectrum=NoiseSpectrum(2.0, (8, 8), (1.0,) * 64))
+    chains += [
+        chains[0].enable_all(False),
+        FilterChain(extent="volume", over_time=4),
+        FilterChain.from_pipeline(spectral),
+    ]
+    for chain in chains:
+        versions = ChainVersions("B", {"A": chains[0], "B": chain})
+        restored = ChainVersions.from_json(versions.to_json())
+        assert restored == versions
+        assert restored.chains["B"].task == chain.task
+    parts = json.loads(versions.to_json())
+    many = Pipeline("db2", 2, ["shrink"] * 41)
+    for wrong in (
+        None,
+        [],
+        {**parts, "slot": "C"},
+        {**parts, "chains": {"A": 1, "B": 2}},
+        {**parts, "chains": {"B": {**parts["chains"]["B"], "task": "paint"}}},
+        {**parts, "chains": {"B": {**parts["chains"]["B"], "enabled": []}}},
+        json.loads(ChainVersions("A", {"A": FilterChain.from_pipeline(many)}).to_json()),
+    ):
+        with pytest.raises(undula.ArgumentError):
+            ChainVersions.from_json(json.dumps(wrong))
 
 
 def test_fewer_levels_drop_thresholds() -> None:
@@ -396,6 +428,25 @@ def test_every_kind_of_sample_is_displayed() -> None:
     assert DisplayRange().to_uint8(many[..., :2]).shape == (8, 8)
     alpha = np.full((4, 4, 4), 65535, np.uint16)
     assert (DisplayRange(0, 65535).to_uint8(alpha) == 255).all()
+
+
+@pytest.mark.parametrize("unit", [2.0**-40, 2.0**-900, 2.0**30])
+def test_nothing_depends_on_the_unit(unit: float, tmp_path: Path) -> None:
+    def shown(scale: float) -> tuple[Any, BandHistogram]:
+        x = PHOTOGRAPH[:64, :64] * scale
+        np.save(tmp_path / "x.npy", x)
+        about = describe_file(tmp_path / "x.npy", 1 << 20)[0]
+        band = BandHistogram.from_trace(render_pyramids(x, None, Pipeline("db2", 2, []))[2], 1, "dd")
+        return DisplayRange(about["low"], about["high"]).to_uint8(x), band
+
+    (bitmap, band), (small_bitmap, small_band) = shown(1.0), shown(unit)
+    np.testing.assert_array_equal(small_bitmap, bitmap)
+    assert small_band.before == band.before
+    assert small_band.limit == band.limit * unit
+    for control in controls(Shrink("given", threshold=unit), 2, 255 * unit):
+        if isinstance(control, Slider) and control.name == "threshold":
+            assert control.high > control.step > 0
+            assert float(value_text(control.step, control.step)) == pytest.approx(control.step)
 
 
 def test_layers_are_results_of_the_library() -> None:

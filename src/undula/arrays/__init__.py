@@ -18,6 +18,7 @@ from .inputs import (
 )
 from .libraries import DASK, JAX, NUMPY, TORCH, library_of, upload
 from .library import CHUNKED, HOST, ArrayLibrary, DeviceKey
+from .numbers import check_integer, check_number, is_integer, is_number
 from .view import COMPLEX, ArrayView, contiguous, dtype_name
 
 __all__ = [
@@ -33,11 +34,15 @@ __all__ = [
     "DeviceKey",
     "array_in_memory",
     "as_shape",
+    "check_integer",
+    "check_number",
     "check_out",
     "contiguous",
     "differentiable_image",
     "dtype_name",
     "given_array",
+    "is_integer",
+    "is_number",
     "library_of",
     "numpy_array",
     "operator_array",

@@ -6,8 +6,8 @@ import logging
 import signal
 import sys
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import typer
@@ -15,7 +15,8 @@ import typer
 from ..errors import FormatWarning, UndulaError
 from . import coefficients, experiments, export, filtering, inspection, samples, speed, studio, zarr_stores
 from .common import PANELS, app
-from .screen import error_text, print_error, print_json, print_warning
+from .screen import error_text, print_error, print_json, print_warning, wording
+from .wording import option_names
 
 __all__ = [
     "app",
@@ -37,9 +38,23 @@ UsageError: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__nam
 app.registered_commands.sort(key=lambda command: PANELS.index(str(command.rich_help_panel)))
 
 
-def _interrupt(number: int, frame: Any) -> None:
-    """Handle a signal like Ctrl+C, so that temporary files are removed."""
-    raise KeyboardInterrupt
+@contextmanager
+def _signals_interrupt() -> Iterator[None]:
+    """Handle signals that end the process like Ctrl+C, so that temporary files are removed."""
+
+    def interrupt(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    handlers: dict[int, Any] = {}
+    with suppress(ValueError):  # Only the main thread can set signal handlers.
+        for name in ("SIGTERM", "SIGHUP"):
+            if (number := getattr(signal, name, None)) is not None:
+                handlers[number] = signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def _warning_printer() -> Callable[..., None]:
@@ -56,19 +71,25 @@ def _warning_printer() -> Callable[..., None]:
 
 def run(arguments: list[str] | None = None) -> int:
     """Run a command, print errors as one line, and return the exit status."""
-    # These libraries log what they also raise, and an error is reported in one line.
-    for name in ("tifffile", "pydicom", "libav", "distributed"):
+    # These libraries log what they also raise, and an error is reported in one line; asyncio logs what Zarr
+    # reads while the process ends.
+    for name in ("tifffile", "pydicom", "libav", "distributed", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     warnings.simplefilter("ignore")
     warnings.filterwarnings("default", category=UserWarning, module=r"undula\.filters")
     warnings.simplefilter("always", FormatWarning)
     warnings.showwarning = _warning_printer()
-    with suppress(ValueError):  # Only the main thread can set signal handlers.
-        for name in ("SIGTERM", "SIGHUP"):
-            if hasattr(signal, name):
-                signal.signal(getattr(signal, name), _interrupt)
+    given = sys.argv[1:] if arguments is None else arguments
+    program: Any = typer.main.get_command(app)
+    chosen = [program.commands[word] for word in given if word in program.commands]
+    with wording(option_names([*program.commands.values(), *chosen[:1]])):
+        return _run(program, given)
+
+
+def _run(program: Any, given: list[str]) -> int:
     try:
-        status = typer.main.get_command(app).main(arguments, prog_name="undula", standalone_mode=False)
+        with _signals_interrupt():
+            status = program.main(given, prog_name="undula", standalone_mode=False)
         if status == 130:  # Typer returns this when it catches an interrupt.
             raise KeyboardInterrupt
         return status if isinstance(status, int) else 0
@@ -86,7 +107,6 @@ def run(arguments: list[str] | None = None) -> int:
         sys.stderr.close()
         return 1
     except (UndulaError, MemoryError, OSError) as error:
-        given = sys.argv[1:] if arguments is None else arguments
         if "--json" in given or "--json-lines" in given:
             print_json({"error": error_text(error)}, 1 if "--json" in given else None)
         print_error(error_text(error))

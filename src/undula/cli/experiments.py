@@ -34,7 +34,7 @@ def experiments(
             "--device",
             "-d",
             help="A device, such as cpu, cuda:0 or opencl:0; repeat the option for several devices.",
-            show_default="all devices",
+            show_default="all devices that can be used",
         ),
     ] = None,
     output: Annotated[
@@ -117,7 +117,7 @@ def experiments(
         ]
         print_table("experiments", ["name", "devices", "seconds", "finding"], rows)
         if measured["skipped"]:
-            print_text(f"not available on these devices: {', '.join(measured['skipped'])}")
+            print_text(f"not available on these devices: {'; '.join(measured['skipped'])}")
         print_text(f"{measured['seconds']:.0f} s; results in {results_path}; open {report_path} in a browser")
 
 

@@ -242,8 +242,9 @@ def filter_files(
     )
     refuse_video_options(jobs, encoding)
     refuse_mask_options(jobs, mask, show_mask)
-    files = [path for job in jobs for path in (job.source, job.target)]
-    check_outputs(show_mask, overwrite=overwrite, inputs=files if show_mask is not None else ())
+    if show_mask is not None:
+        check_outputs(show_mask, overwrite=overwrite, inputs=[job.source for job in jobs])
+        check_outputs(*(job.target for job in jobs), show_mask, overwrite=True)
     options = FilterOptions(
         backend,
         max_pixels,

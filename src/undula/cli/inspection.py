@@ -507,6 +507,7 @@ def _describe_installation() -> dict[str, Any]:
     extras = {
         "pillow-heif": "photo",
         "rawpy": "photo",
+        "imagecodecs": "photo",
         "cuda-core": "cuda",
         "pyopencl": "opencl",
         "nicegui": "studio",
@@ -519,16 +520,16 @@ def _describe_installation() -> dict[str, Any]:
             report[package] = f"missing: {install_hint(extras.get(package, 'app'))}"
     for backend in ("cuda", "opencl"):
         report[f"backend {backend}"] = _device_name(backend)
-    return report | {f"device {name}": description for name, description in undula.devices().items()}
+    unusable = {name: f"unusable: {about}" for name, about in undula.unusable_devices().items()}
+    return report | {f"device {name}": about for name, about in (undula.devices() | unusable).items()}
 
 
 def _device_name(backend: str) -> str:
+    from ..engines.devices import failure_text
     from ..engines.gpu.engine import device_engine
 
     try:
         device = device_engine(backend).device
-    except UndulaError as error:
-        return f"none: {error}"
     except Exception as error:  # A driver that is installed but does not work may raise anything.
-        return f"none: {' '.join(str(error).split())[:100]}"
-    return str(getattr(device, "name", None) or device.key)
+        return f"none: {failure_text(error)}"
+    return str(device.name)

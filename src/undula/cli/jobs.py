@@ -21,6 +21,7 @@ from ..io.derivation import Derivation, get_element
 from ..io.dicom import read_header, refuse_map
 from ..io.dicom_filtering import AUTOMATIC, DicomFilter, FilteredDicom
 from ..io.files import (
+    EXPORT_ADVICE,
     IMAGES,
     Y4M_SIGNATURE,
     output_kind,
@@ -37,8 +38,8 @@ from ..stores.partial import check_store
 from ..stores.pictures import BLOCKS_AT_ONCE, filter_in_blocks, imported_image, large_picture
 from ..stores.running import TaskRunner, ThreadRunner, task_runner
 from .finding import FileJob, input_kind
-from .outputs import PIPE, check_outputs, identity, without_empty_folders
-from .screen import error_text, print_warning, progress_bar
+from .outputs import PIPE, check_exists, check_outputs, identity, without_empty_folders
+from .screen import error_text, message_line, print_warning, progress_bar
 from .zarr_stores import InterruptedWorkError, check_zarr_target, filter_store, is_zarr
 
 ADVICE = "name another output; the last path is the output, and several files go into a folder with --output"
@@ -179,6 +180,8 @@ def run_jobs(
                 if len(jobs) == 1 and not collect:
                     raise entry
                 entry = {"error": error_text(entry)}
+            if "error" in entry:  # Other processes do not know the command.
+                entry = {**entry, "error": message_line(entry["error"])}
             paths = {"input": str(jobs[number].source)}
             if "error" not in entry:
                 paths["output"] = str(jobs[number].target)
@@ -255,9 +258,11 @@ def _checked_jobs(
         inputs = [job.source, sources.get(identity(job.target), job.source)]
         try:
             if options.skip_existing and os.path.lexists(job.target):
+                check_exists(job.source)
                 finished(number, {"status": SKIPPED, "frames": 0})
                 continue
             if not is_zarr(job.source) and is_zarr(job.target):
+                check_exists(job.source)
                 check_store(job.target, options.overwrite)
             elif not is_zarr(job.source):
                 check_outputs(job.target, overwrite=options.overwrite, inputs=inputs, advice=advice)
@@ -303,7 +308,7 @@ def _check_kinds(source: Path, target: Path) -> str | None:
         return kind
     target_kind = output_kind(target, kind, source.suffix)
     if kind != "video" and target_kind == "video":
-        advice = "; write DICOM, and export it with undula export" if kind == "dicom" else ""
+        advice = EXPORT_ADVICE if kind == "dicom" else ""
         raise FileError(f"{source} is an image and cannot be written as a video, {target.name}{advice}")
     return kind
 

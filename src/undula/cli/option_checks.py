@@ -11,7 +11,7 @@ from ..io.files import IMAGES, check_writable
 from ..io.filtering import Encoding
 from .finding import FileJob, input_kind
 from .jobs import LOSSY_IMAGES, FilterOptions, is_dicom
-from .outputs import PIPE, check_drawing, check_outputs
+from .outputs import PIPE, check_drawing, check_exists, check_outputs
 from .zarr_stores import is_zarr
 
 __all__ = ["refuse_image_options", "refuse_mask_options", "refuse_video_options"]
@@ -62,6 +62,8 @@ def refuse_mask_options(jobs: Sequence[FileJob], mask: str, shown_mask: Path | N
         raise ArgumentError(f"--show-mask shows the mask of one file; got {len(jobs)} inputs")
     if mask == AUTOMATIC and shown_mask is None:
         return
+    for job in jobs:
+        check_exists(job.source)
     if not any(str(job.source) == PIPE or is_dicom(job.source) for job in jobs):
         flag = "--mask" if shown_mask is None else "--show-mask"
         inputs = f"{jobs[0].source} is not" if len(jobs) == 1 else f"none of {len(jobs)} inputs is"

@@ -114,6 +114,13 @@ def without_empty_folders(folders: Iterable[Path]) -> Iterator[None]:
                 folder.rmdir()
 
 
+def check_exists(source: str | Path) -> None:
+    """Raise an error if an input is a file that does not exist."""
+    text = str(source)
+    if text != PIPE and not text.startswith("camera:") and "://" not in text and not os.path.exists(text):
+        raise FileError(f"cannot read {source}: no such file or directory")
+
+
 def check_outputs(
     *outputs: str | Path | None,
     overwrite: bool,
@@ -129,10 +136,11 @@ def check_outputs(
     overwrite : bool
         Whether existing files may be replaced. Inputs, folders and other outputs never are.
     inputs : iterable of paths, optional
-        Files that the command reads.
+        Files that the command reads. If one is missing, the error is that, and not what exists.
     advice : str, optional
         What the user can do instead of overwriting, for the error message.
     """
+    inputs = list(inputs)
     input_keys = {identity(path) for path in inputs if str(path) != PIPE}
     output_keys: set[Identity] = set()
     for output in outputs:
@@ -149,6 +157,8 @@ def check_outputs(
         if above is not None and not above.is_dir():
             raise FileError(f"cannot write {path}: {above} is not a folder")
         if os.path.lexists(path) and not overwrite:
+            for source in inputs:
+                check_exists(source)
             raise FileError(
                 f"{path} exists ({_describe(path)}) and would be lost; add --overwrite (-y) to replace it,"
                 f" or {advice}"

@@ -14,8 +14,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from ..engines.memory import MEMORY_ADVICE
 from ..errors import UndulaError
+from .wording import OptionName, in_options
 
+_names: Mapping[str, OptionName] = {}  # the options of the command that runs
 out, err = Console(), Console(stderr=True)
 PROGRESS_DELAY_S = 1.0  # Work that takes less time has no progress bar.
 
@@ -25,14 +28,30 @@ def print_text(text: str) -> None:
     out.print(text, highlight=False, soft_wrap=True, markup=False)
 
 
+@contextmanager
+def wording(names: Mapping[str, OptionName]) -> Iterator[None]:
+    """Print errors and warnings with these options in place of the arguments that they name."""
+    global _names
+    before, _names = _names, names
+    try:
+        yield
+    finally:
+        _names = before
+
+
+def message_line(text: str) -> str:
+    """Return a message in one line, in the words of the command."""
+    return in_options(" ".join(text.split()), _names)
+
+
 def print_error(text: str) -> None:
     """Print an error message as one line to standard error."""
-    err.print("undula:", " ".join(text.split()), style="red", highlight=False, soft_wrap=True, markup=False)
+    err.print("undula:", message_line(text), style="red", highlight=False, soft_wrap=True, markup=False)
 
 
 def print_warning(text: str) -> None:
     """Print a warning as one line to standard error."""
-    line = f"undula: warning: {' '.join(text.split())}"
+    line = f"undula: warning: {message_line(text)}"
     err.print(line, style="yellow", highlight=False, soft_wrap=True, markup=False)
 
 
@@ -41,13 +60,13 @@ def error_text(error: Exception) -> str:
     if isinstance(error, UndulaError):
         text = str(error)
     elif isinstance(error, MemoryError):
-        text = "not enough memory"
+        text = f"not enough memory: {str(error) or 'the system provides no more'}; {MEMORY_ADVICE}"
     elif isinstance(error, OSError):
         reason = error.strerror or str(error)
         text = f"{error.filename}: {reason}" if error.filename else f"cannot write the output: {reason}"
     else:
         text = f"{type(error).__name__}: {error}"
-    return " ".join(text.split())
+    return message_line(text)
 
 
 def print_json(report: Any, indent: int | None = 1) -> None:

@@ -10,7 +10,6 @@ of their keys.
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ..arrays import NUMPY, ArrayLibrary, ArrayView, check_out
-from ..errors import ArgumentError, MissingDeviceError, UnknownNameError
+from ..errors import ArgumentError, UnknownNameError
 from ..lowering.choose import LiftingLimits
 from ..lowering.graph import Graph
 from ..lowering.mixing import Mixing, Unmixing
@@ -41,8 +40,8 @@ __all__ = [
     "TransformOptions",
     "UnfollowableStridesError",
     "computes_on_host",
-    "devices",
     "engine",
+    "engine_module",
     "integer_dtype",
     "split_backend",
 ]
@@ -58,7 +57,8 @@ class EngineEntry(NamedTuple):
     ----------
     module : str
         The module in this folder that has ``engine(number)``, which returns an :class:`Engine`, and
-        ``names()``, which describes its devices.
+        ``names()``, which describes its devices. Without a number, it is the engine of the first device that
+        can be used.
     numbered : bool
         Whether ``name:1`` stands for the second device.
     options : frozenset of str
@@ -339,6 +339,9 @@ class Engine(ABC):
         out[...] = source
         return out
 
+    def check_device(self) -> None:  # noqa: B027 (a host runs what is imported)
+        """Raise an error unless the device runs a small kernel and computes the right result."""
+
     def finish(self) -> None:  # noqa: B027 (a host is never ahead of its caller)
         """Wait until the device has done everything that was started."""
 
@@ -430,36 +433,10 @@ def engine(backend: str = "auto") -> Engine:
 @lru_cache(maxsize=16)
 def _engine(backend: str) -> Engine:
     name, number = split_backend(backend)
-    opened: Engine = _module(name).engine(number)
+    opened: Engine = engine_module(name).engine(number)
     return opened
 
 
-def _module(name: str) -> Any:
+def engine_module(name: str) -> Any:
+    """Return the module of an engine by its key in :data:`ENGINES`."""
     return import_module(f"{__package__}.{ENGINES[name].module}")
-
-
-def devices() -> dict[str, str]:
-    """Return a description of each device that transforms can run on, by the name that ``backend`` takes.
-
-    Returns
-    -------
-    dict of str
-        Descriptions by name.
-
-    Examples
-    --------
-    >>> "cpu" in devices()
-    True
-    """
-    descriptions: dict[str, str] = {}
-    for name, entry in ENGINES.items():
-        try:
-            names: list[str] = _module(name).names()
-        except MissingDeviceError:
-            continue
-        except Exception as error:  # The driver is installed, but does not work.
-            warnings.warn(f"the driver of {name} does not work: {error}", RuntimeWarning, stacklevel=2)
-            continue
-        keys = (f"{name}:{number}" if entry.numbered else name for number in range(len(names)))
-        descriptions |= dict(zip(keys, names, strict=True))
-    return descriptions

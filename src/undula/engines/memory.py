@@ -13,24 +13,38 @@ import os
 import sys
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, NotEnoughMemoryError
 from .threads import get_num_threads, ranges, run
 
-__all__ = ["allocator", "copy_bytes", "empty", "keep_at_most", "keep_memory", "kept_memory"]
+__all__ = [
+    "MEMORY_ADVICE",
+    "allocator",
+    "available_memory",
+    "copy_bytes",
+    "empty",
+    "free_kept",
+    "installed_memory",
+    "keep_at_most",
+    "keep_memory",
+    "kept_memory",
+    "memory_size",
+]
 
 Array = NDArray[Any]
 
 SMALL = 1 << 15  # Bytes: what is smaller, the system keeps for itself.
 SMALL_RESULTS = 3 << 15  # The same of all results of a call: it gives back what is more than 128 KiB.
 PAGE = 4096
+MEMORY_ADVICE = "filter over fewer axes, with fewer shifts or quality fast, or a part at a time"
 M_MMAP_THRESHOLD = -3  # of mallopt
 LARGE = 1 << 21  # Bytes that several threads copy sooner than one.
 
@@ -50,13 +64,64 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
 
 
+def installed_memory() -> int | None:
+    """Return the bytes of physical memory, or None where the system does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def memory_size(nbytes: float) -> str:
+    """Return a number of bytes as text.
+
+    Examples
+    --------
+    >>> memory_size(3 << 29)
+    '1.6 GB'
+    """
+    return f"{nbytes / 1e9:,.1f} GB" if nbytes >= 1e9 else f"{nbytes / 1e6:,.0f} MB"
+
+
+def available_memory() -> int | None:
+    """Return how many bytes this process can still use, or None where the system does not say."""
+    limits = (_unused_memory(), _unused_of_group(), _unused_addresses())
+    return min((limit for limit in limits if limit is not None), default=installed_memory())
+
+
+def _unused_memory() -> int | None:
+    """Return the bytes that no process uses, and those that are kept for results."""
+    with suppress(OSError, ValueError), open("/proc/meminfo", encoding="ascii") as file:
+        for line in file:
+            if line.startswith("MemAvailable:"):
+                return (int(line.split()[1]) << 10) + kept_memory()
+    return None
+
+
+def _unused_of_group() -> int | None:
+    """Return the bytes that the group of processes, such as a container, may still use."""
+    with suppress(OSError, ValueError):
+        folder = Path("/sys/fs/cgroup")
+        most, used = (int((folder / f"memory.{name}").read_text()) for name in ("max", "current"))
+        return most - used + kept_memory()
+    return None
+
+
+def _unused_addresses() -> int | None:
+    """Return the bytes of addresses that the process may still use, if they are limited."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        most = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if most != resource.RLIM_INFINITY:
+            pages = int(Path("/proc/self/statm").read_text().split()[0])
+            return max(0, most - pages * resource.getpagesize()) + kept_memory()
+    return None
+
+
 def _usual_limit() -> int:
     """Return an eighth of the memory of the machine, at most 2 GiB."""
-    try:
-        installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return 256 << 20
-    return min(1 << 31, installed // 8)
+    return min(1 << 31, (installed_memory() or 1 << 31) // 8)
 
 
 _limit = _usual_limit()
@@ -123,6 +188,15 @@ def kept_memory() -> int:
     with _lock:
         _settle()
         return _total
+
+
+def free_kept() -> None:
+    """Free all memory that is kept for later results, for work of other sizes that needs it."""
+    global _total
+    with _lock:
+        _settle()
+        _kept.clear()
+        _total = 0
 
 
 def _give_back(lease: Any) -> None:
@@ -201,15 +275,28 @@ def allocator(size: int) -> Callable[[tuple[int, ...], np.dtype[Any]], Array]:
     return np.empty if size < SMALL_RESULTS else empty
 
 
+def _new(shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> Array:
+    """Return a new array, or raise an error that says how much memory it needs."""
+    try:
+        return np.empty(shape, dtype)
+    except MemoryError:
+        raise NotEnoughMemoryError(
+            f"an array of {memory_size(size)} does not fit into memory: use fewer levels or float32, divide"
+            " the array, or pass a Dask array, which is transformed chunk by chunk"
+        ) from None
+
+
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Return an uninitialised array, like ``np.empty``, in memory that is kept if there is some."""
     size = math.prod(shape) * dtype.itemsize
-    if size < SMALL or not _limit:
+    if size < SMALL:
         return np.empty(shape, dtype)
+    if not _limit:
+        return _new(shape, dtype, size)
     size = -(-size // PAGE) * PAGE
     block = _taken(size)
     if block is None:
-        block = np.empty(size, np.uint8)
+        block = _new((size,), np.dtype(np.uint8), size)
     lease = _lease(size).from_buffer(block)
     lease.block = block
     return np.ndarray(shape, dtype, lease)

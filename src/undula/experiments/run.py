@@ -15,7 +15,9 @@ from typing import Any
 
 import undula
 
-from ..errors import ArgumentError, FileError
+from ..engines.base import split_backend
+from ..engines.devices import failure, failure_text
+from ..errors import ArgumentError, DeviceError, FileError
 from ..io.files import atomic_write
 from .base import Experiment, Outcome, experiments
 from .bench import Bench
@@ -73,7 +75,7 @@ def run(
     selection : sequence of Experiment
         The experiments.
     devices : sequence of str, optional
-        Names of devices, as for ``backend``. The default is all available devices.
+        Names of devices, as for ``backend``. The default is all devices that can be used.
     quick : bool, default False
         True for small sizes and few runs.
     progress : callable, optional
@@ -84,7 +86,15 @@ def run(
     Returns
     -------
     dict
-        The machine, the devices and the results, as values that JSON can hold.
+        The machine, the devices and the results, as values that JSON can hold. ``skipped`` lists what a
+        device does not run, or could not: then with the error.
+
+    Raises
+    ------
+    DeviceError
+        If one of ``devices`` is missing or unusable. Nothing is measured then.
+    ArgumentError
+        If none of the experiments runs on these devices.
 
     Examples
     --------
@@ -94,13 +104,17 @@ def run(
     """
     known = undula.devices()
     names = list(known) if devices is None else list(devices)
+    for name in names:
+        split_backend(name)
+        if reason := failure(name):
+            raise DeviceError(f"device {name!r} cannot be used: {reason}")
     begin = time.perf_counter()
     cpu = Bench("cpu", _title(known, "cpu"), quick)
     benches = [cpu if name == "cpu" else Bench(name, _title(known, name), quick, cpu) for name in names]
     outcomes: dict[str, Any] = {}
     skipped: list[str] = []
     total, done = len(benches) * len(selection), 0
-    ceilings = {bench.device: json.loads(undula.ceilings(bench.device).to_json()) for bench in benches}
+    ceilings: dict[str, Any] = {}
 
     def record() -> dict[str, Any]:
         return {
@@ -114,18 +128,25 @@ def run(
 
     for bench in benches:
         for experiment in selection:
-            progress(f"{experiment.name} on {bench.title}", done, total)
-            outcome = _measure(bench, experiment)
-            if outcome is None:
-                skipped.append(f"{experiment.name} on {bench.title}")
-            else:
-                outcomes.setdefault(experiment.name, {})[bench.device] = outcome.to_dict()
-                keep(record())
+            what = f"{experiment.name} on {bench.title}"
+            progress(what, done, total)
             done += 1
+            try:
+                if bench.device not in ceilings:
+                    ceilings[bench.device] = json.loads(undula.ceilings(bench.device).to_json())
+                outcome = _measure(bench, experiment)
+            except DeviceError as error:  # The other devices and experiments do not depend on it.
+                skipped.append(f"{what} ({failure_text(error)})")
+                continue
+            if outcome is None:
+                skipped.append(what)
+                continue
+            outcomes.setdefault(experiment.name, {})[bench.device] = outcome.to_dict()
+            keep(record())
     if not outcomes:
         raise ArgumentError(
             f"none of these experiments runs on {', '.join(bench.device for bench in benches)}:"
-            f" {', '.join(skipped)}; schemes and kernels need a cuda or opencl device, colour and peers the cpu"
+            f" {'; '.join(skipped)}; schemes and kernels need a cuda or opencl device, colour and peers the cpu"
         )
     progress("done", total, total)
     return {**record(), "skipped": skipped}

@@ -10,8 +10,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from .operations import ArrayOperations, item_size
+from ..arrays import check_number, is_number
+from ..errors import ArgumentError, UnknownNameError
+from .operations import ArrayOperations
 
 __all__ = [
     "Argument",
@@ -29,6 +30,7 @@ __all__ = [
     "round_down",
 ]
 
+LARGE = 1e30  # More than any sample in its own unit has, and finite in single precision.
 ENOUGH_SAMPLES = 1 << 21  # of an image, for the noise to be that of one shift
 
 Details = list[dict[str, Any]]  # Bands by key, for each level, finest first.
@@ -147,7 +149,7 @@ class Pyramid:
             return band, 1.0
         xp, mask = self.operations.xp, self.valid[index]
         counts = self.operations.energies([xp.astype(mask, band.dtype)])[0]
-        share = counts / item_size(mask)
+        share = counts / math.prod(mask.shape[1:])  # Masks are the same for all shifts.
         return band * mask, xp.maximum(share, xp.full_like(share, 1e-9))
 
 
@@ -299,6 +301,22 @@ class FilterStage:
     def _check(self) -> None:
         """Raise an error for invalid arguments."""
 
+    def in_units(self, unit: float) -> Self:
+        """Return the stage for samples that were divided by a number.
+
+        Parameters
+        ----------
+        unit : float
+            The number, above 0.
+
+        Returns
+        -------
+        FilterStage
+            With the arguments that are declared as shares of the span of samples in this unit.
+        """
+        in_samples = [name for name, described in self.arguments().items() if described.of_span]
+        return replace(self, **{name: _divided(getattr(self, name), unit) for name in in_samples})
+
     def places(self) -> tuple[str, ...]:
         """Return the places of the pyramid at which the stage works."""
         return ("details",)
@@ -361,6 +379,13 @@ class FilterStage:
         return {"stage": self.kind, **{name: _thawed(value) for name, value in self.non_defaults().items()}}
 
 
+def _divided(value: Any, unit: float) -> Any:
+    """Divide a number, or those in nested tuples."""
+    if isinstance(value, tuple):
+        return tuple(_divided(part, unit) for part in value)
+    return min(value / unit, LARGE) if is_number(value) else value
+
+
 def _frozen(value: Any) -> Any:
     if isinstance(value, Mapping):
         return tuple(sorted((key, _frozen(part)) for key, part in value.items()))
@@ -375,16 +400,6 @@ def plain_number(value: Any) -> Any:
 
 def _thawed(value: Any) -> Any:
     return [_thawed(part) for part in value] if isinstance(value, tuple) else value
-
-
-def check_number(value: Any, name: str, least: float = 0.0, exclusive: bool = False) -> None:
-    """Raise an error unless ``value`` is a finite number of at least (or above) ``least``."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        got = f"an array of shape {value.shape}" if isinstance(value, np.ndarray) else repr(value)
-        raise ArgumentTypeError(f"{name} must be a number, got {got}")
-    if not math.isfinite(value) or value < least or (exclusive and value == least):
-        bound = "above" if exclusive else "at least"
-        raise ArgumentError(f"{name} must be finite and {bound} {least:g}, got {value!r}")
 
 
 def check_choice(value: Any, name: str, choices: Sequence[str]) -> None:

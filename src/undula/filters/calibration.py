@@ -24,7 +24,7 @@ from ..arrays import array_in_memory, library_of
 from ..errors import ArgumentError
 from .noise import estimate_sigma
 from .pipeline import Pipeline
-from .planes import AUTO, GivenImage
+from .planes import AUTO, GivenImage, checked_sigmas, largest_magnitude, unit_of
 from .verbs import Denoising
 
 __all__ = ["CalibratedPipeline", "Calibration", "calibrate"]
@@ -186,15 +186,18 @@ class CalibratedPipeline:
         """Return the strength with the least error for an image, and the errors of others."""
         given = self._given(image, channel_axis, axes, mask)
         layout, valid = given.layout, given.mask
+        unit = given.unit or unit_of(largest_magnitude(given.array))
         x = given.array.astype(layout.working_dtype)
+        if unit != 1:
+            x /= x.dtype.type(unit)
         if sigma is None:
             sigma = self._estimated_sigma(image, channel_axis=channel_axis, axes=axes, mask=mask)
         if np.ndim(sigma) > 1 or (np.ndim(sigma) == 1 and np.shape(sigma) != (layout.channels,)):
             raise ArgumentError(
                 "calibrate needs one sigma, or one for each channel; noise per sample has none"
             )
-        sigmas = np.asarray(sigma, float)
-        if not np.isfinite(sigmas).all() or (sigmas < 0).any() or not sigmas.any():
+        sigmas = checked_sigmas(sigma) / unit
+        if not sigmas.any():
             raise ArgumentError(f"calibrate needs noise: sigma must be finite and above 0, got {sigma!r}")
         deviation = sigmas
         if sigmas.ndim:
@@ -204,8 +207,8 @@ class CalibratedPipeline:
         options = {"channel_axis": layout.channel, "axes": axes, "mask": valid, "backend": backend}
 
         def error(strength: float) -> float:
-            pipeline = self.with_strength(strength)
-            filtered, moved = (pipeline(y, sigma=sigma, **options) for y in (x, x + probe))
+            pipeline = self.with_strength(strength).in_units(unit)
+            filtered, moved = (pipeline(y, sigma=sigmas, **options) for y in (x, x + probe))
             # The noise of the probe is σ as well: σ² b Δ/ε is probe·Δ/PROBE².
             divergence = probe * (moved - filtered) / PROBE**2
             with np.errstate(invalid="ignore"):
@@ -216,7 +219,10 @@ class CalibratedPipeline:
         best = min(errors, key=errors.__getitem__)
         for finer in (2**-0.25, 2**0.25):
             errors[best * finer] = error(best * finer)
-        return _least(errors)
+        strength, least, tried = _least(errors)
+        return Calibration(
+            strength, least * unit * unit, {s: each * unit * unit for s, each in tried.items()}
+        )
 
 
 def _has_strength(stage: Any) -> bool:

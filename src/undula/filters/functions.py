@@ -22,7 +22,7 @@ from .deprecation import accept_former_names
 from .holes import central_places, fill_holes
 from .operations import NORMAL_MEDIAN
 from .pipeline import Pipeline
-from .planes import AUTO, GivenImage
+from .planes import AUTO, GivenImage, checked_sigmas, largest_magnitude, unit_of
 from .spectrum import as_spectrum
 from .verbs import CORRELATED, GAUSSIAN, Denoising, Despeckling, Enhancing, Sharpening
 from .video import denoised_clip
@@ -31,6 +31,8 @@ __all__ = ["denoise", "denoise_frames", "despeckle", "enhance", "sharpen"]
 
 MIN_REGION_SAMPLES = 8
 MAX_NOISE_STEPS = 9
+LEAST_NOISE = 1e-6  # of a sample, relative to the largest noise of the image
+LEAST_REGIONAL_NOISE = 1e-3  # the same for a region
 
 
 def denoise(
@@ -269,47 +271,39 @@ def _denoise_by_map(pipeline: Pipeline, image: Any, noise_map: NDArray[Any], opt
     """Denoise for several amounts of noise, and interpolate between the results at each sample."""
     given = GivenImage(image, options["channel_axis"], options["axes"], "channels", options["mask"])
     layout, mask, xp = given.layout, given.mask, given.xp
-    batch = [axis for axis in layout.batch_axes if layout.shape[axis] > 1]
-    if batch:
+    if any(layout.shape[axis] > 1 for axis in layout.batch_axes):
         options = {**options, "channel_axis": layout.channel, "axes": layout.axes}
-        return given.as_given(_denoise_batch_by_map(pipeline, given, noise_map, options, batch[0]))
+
+        def filtered(image: Any, mask: Any, place: Any) -> Any:
+            return _denoise_by_map(pipeline, image, noise_map[place], {**options, "mask": mask})
+
+        # The amounts of noise to denoise for depend on the image.
+        return given.as_given(given.one_by_one(filtered))
     valid_noise = noise_map if mask is None else noise_map[_on_host(mask)]
     largest = float(valid_noise.max())
-    least = max(float(valid_noise.min()), 1e-6 * largest, 1e-300)
     if largest <= 0:
         return pipeline(image, sigma=0.0, **options)
+    share, least = noise_map / largest, max(float(valid_noise.min()) / largest, LEAST_NOISE)
     count = 1
-    if largest > least:  # Two steps for each doubling of the noise.
-        count = min(MAX_NOISE_STEPS, 1 + math.ceil(2 * math.log2(largest / least) - 1e-9))
-    sigmas = np.geomspace(least, largest, count)
+    if least < 1:  # Two steps for each doubling of the noise.
+        count = min(MAX_NOISE_STEPS, 1 + math.ceil(-2 * math.log2(least) - 1e-9))
+    shares = np.geomspace(least, 1, count)
     # Plain floats, whose mask also has the samples that a masked array hides.
     dtype = getattr(xp, layout.working_dtype)
-    floats, options = xp.astype(given.array, dtype), {**options, "mask": mask}
-    steps = np.interp(np.log(np.maximum(noise_map, least)), np.log(sigmas), np.arange(count))
+    floats, options = xp.astype(given.in_units(), dtype), {**options, "mask": mask}
+    unit = given.unit or 1.0
+    pipeline, largest = pipeline.in_units(unit), largest / unit
+    steps = np.interp(np.log(np.maximum(share, least)), np.log(shares), np.arange(count))
     device = {} if given.on_host else {"device": given.array.device}
     position = xp.asarray(steps.astype(layout.working_dtype), **device)
     total = xp.zeros_like(position)
-    for step, sigma in enumerate(sigmas):
+    for step in range(count):
         if (np.abs(steps - step) < 1).any():
-            denoised = pipeline(floats, sigma=float(sigma), **options)
+            denoised = pipeline(floats, sigma=float(shares[step] * largest), **options)
             if mask is not None:  # Other samples may be NaN or infinite.
                 denoised = xp.where(mask, denoised, total)
             total = total + xp.clip(1 - xp.abs(position - step), 0, 1) * denoised
-    return given.as_given(layout.restore(xp, total, given.array, mask))
-
-
-def _denoise_batch_by_map(
-    pipeline: Pipeline, given: GivenImage, noise_map: NDArray[Any], options: dict[str, Any], axis: int
-) -> Any:
-    """Denoise images one by one, because the amounts of noise to denoise for depend on the image."""
-    images = []
-    for number in range(given.layout.shape[axis]):
-        place = (*[slice(None)] * axis, slice(number, number + 1))
-        image, mask = given.array[place], None if given.mask is None else given.mask[place]
-        if mask is None or bool(given.xp.any(mask)):
-            image = _denoise_by_map(pipeline, image, noise_map[place], {**options, "mask": mask})
-        images.append(image)
-    return given.xp.concat(images, axis=axis)
+    return given.as_given(given.from_units(layout.restore(xp, total, given.array, mask)))
 
 
 def _on_host(x: Any) -> NDArray[Any]:
@@ -324,15 +318,13 @@ def _noise_map(
     array = image if isinstance(image, np.ma.MaskedArray) else given_array(image, "image")
     shape = tuple(array.shape)
     if sigma is not None:
-        noise_map = _on_host(given_array(sigma, "sigma")).astype(np.float64)
+        noise_map = checked_sigmas(sigma)
         if regions is not None:
             raise ArgumentError("sigma and regions exclude each other; pass one of them")
         if noise_map.shape != shape:
             raise ArgumentError(
                 f"sigma must be a number or have the shape of the image, {shape}; got shape {noise_map.shape}"
             )
-        if not np.isfinite(noise_map).all() or (noise_map < 0).any():
-            raise ArgumentError("sigma must be finite and not negative at all samples")
         return noise_map
     integer = isinstance(regions, (int, np.integer)) and not isinstance(regions, bool)
     if regions is None or not integer or regions < MIN_REGION_SAMPLES:
@@ -347,6 +339,9 @@ def _regional_noise(given: GivenImage, size: int) -> NDArray[Any]:
     """Estimate the noise of regions, and interpolate linearly between their centres."""
     layout, ndim = given.layout, given.layout.ndim
     planes = layout.to_planes(np, given.array, given.mask)
+    units = np.array([unit_of(largest_magnitude(plane)) for plane in planes])
+    if (units != 1).any():
+        planes /= units.reshape(-1, *[1] * ndim).astype(planes.dtype)
     if given.mask is not None:
         planes = _filled(planes, layout.mask_planes(np, given.mask))
     band = np.abs(dwtn(planes, "db2", axes=tuple(range(1, 1 + ndim)))["d" * ndim])
@@ -368,7 +363,7 @@ def _regional_noise(given: GivenImage, size: int) -> NDArray[Any]:
         unknown = np.isnan(item)
         item[unknown] = np.median(item[~unknown]) if not unknown.all() else 0.0
     peaks = noise.max(axis=tuple(range(1, noise.ndim)), keepdims=True)
-    noise = np.maximum(noise, np.maximum(1e-3 * peaks, 1e-12))
+    noise = np.maximum(noise, LEAST_REGIONAL_NOISE * peaks)
     for axis, (n, c) in enumerate(zip(shape, counts, strict=True), 1):
         centres = (np.arange(c) + 0.5) * n / c - 0.5
         position = np.clip(np.interp(np.arange(n), centres, np.arange(c)), 0, c - 1)
@@ -376,7 +371,7 @@ def _regional_noise(given: GivenImage, size: int) -> NDArray[Any]:
         after = np.minimum(before + 1, c - 1)
         share = (position - before).reshape([-1 if a == axis else 1 for a in range(noise.ndim)])
         noise = np.take(noise, before, axis) * (1 - share) + np.take(noise, after, axis) * share
-    return np.asarray(noise)
+    return np.asarray(noise * units.reshape(-1, *[1] * ndim))
 
 
 def _filled(planes: NDArray[Any], valid: NDArray[Any]) -> NDArray[Any]:

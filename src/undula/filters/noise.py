@@ -30,6 +30,7 @@ from ..wavelets import Wavelet, as_wavelet
 from .base import Details, Pyramid, argument
 from .holes import valid_coefficients
 from .operations import NORMAL_MEDIAN, OPERATIONS, rounding_floor
+from .planes import largest_magnitude, unit_of
 from .spectrum import NoiseSpectrum
 from .transforms import PipelineTransform
 
@@ -197,10 +198,16 @@ def estimate_sigma(image: ArrayLike, average_sigmas: bool = False, *, channel_ax
             f"the last axis has {x.shape[-1]} samples; if these are channels, pass channel_axis=-1",
             stacklevel=2,
         )
-    if on_host and not np.isfinite(x).all():
-        x = np.where(np.isfinite(x), x, np.nan)  # Coefficients near a NaN become NaN, and are ignored.
-        if np.isnan(x).all():
-            raise ArgumentError("all samples are masked, NaN or infinite")
+    unit = 1.0
+    if on_host and x.dtype.kind == "f":
+        largest = largest_magnitude(x)
+        if not math.isfinite(largest):
+            x = np.where(np.isfinite(x), x, np.nan)  # Coefficients near a NaN become NaN, and are ignored.
+            if np.isnan(x).all():
+                raise ArgumentError("all samples are masked, NaN or infinite")
+            largest = float(np.nanmax(np.abs(x)))
+        unit = unit_of(largest)
+        x = x if unit == 1 else x / x.dtype.type(unit)
     engine = engine_for([x], "auto")
     dtype = engine.result_dtype(np.dtype(library.dtype(x)))
     x = engine.coefficients(engine.samples(x), dtype)
@@ -208,7 +215,7 @@ def estimate_sigma(image: ArrayLike, average_sigmas: bool = False, *, channel_ax
     shape = tuple(int(n) for n in x.shape)
     axes = tuple(axis for axis, n in enumerate(shape) if n > 1) or (0,)
     (sigma,) = _sigma_program(shape, str(dtype), axes, engine).run({"x": x}).values()
-    return float(sigma[0]) if on_host else sigma[0]
+    return float(sigma[0]) * unit if on_host else sigma[0]
 
 
 @lru_cache(maxsize=64)

@@ -28,7 +28,7 @@ from .background import scan_masks
 from .base import check_choice, check_number, plain_number
 from .pictures import picture
 from .pipeline_json import arguments_from_json, has_known_name, pipeline_to_json
-from .planes import AUTO, COLORS, GivenImage, checked_counted, copied_frame, is_constant
+from .planes import AUTO, COLORS, GivenImage, checked_counted, copied_frame, is_constant, unit_of
 from .poisson import PHOTON_NOISE, filter_photons
 from .programs import ImageRecipe, compiled_pipeline, pipeline_graph
 from .speckle import KINDS, MULTIPLICATIVE, check_intensities, check_looks
@@ -42,7 +42,6 @@ __all__ = ["Pipeline", "Views"]
 Shape = tuple[int, ...]
 DEFAULT_LEVELS = 4
 FRAMES_ON_DEVICE = 3
-LEAST_GAIN = 1e-30  # The square of it and of its inverse are normal numbers of float64.
 
 
 class Views(NamedTuple):
@@ -176,11 +175,6 @@ class Pipeline:
                 raise ArgumentError("photons have neither speckle nor a spectrum; pass one of the three")
         if self.gain is not None:
             check_number(self.gain, "gain", exclusive=True)
-            if not LEAST_GAIN <= self.gain <= 1 / LEAST_GAIN:
-                raise ArgumentError(
-                    f"gain must be from {LEAST_GAIN:g} to {1 / LEAST_GAIN:g}, got {self.gain!r}; scale the"
-                    " samples"
-                )
             if self.photons is None:
                 raise ArgumentError(f"gain is for noise='poisson' and 'poisson-gaussian', got {self.gain!r}")
         if self.spectrum is not None and not isinstance(self.spectrum, str):
@@ -348,12 +342,45 @@ class Pipeline:
             return filter_chunks(self, x, sigma, channel_axis, axes, backend, refused)
         image, counted = self._given(x, channel_axis, axes, mask, counted)
         run = RunOptions(backend, strategy, scheme, trace)
+        if image.unit is None:
+            return self._one_by_one(image, counted, sigma, run)
         result = image.as_given(self._run(image, counted, sigma, run))
         if not image.uneven:
             return result
         options = {"backend": backend, "strategy": strategy, "scheme": scheme, "counted": counted}
         options |= {"sigma": sigma, "channel_axis": channel_axis, "axes": axes, "mask": mask}
         return image.join(result, replace(self, color="channels")(x, **options))
+
+    def _one_by_one(self, given: GivenImage, counted: Any, sigma: Any, options: RunOptions) -> Any:
+        """Filter the images of a batch one by one, because their magnitudes are too different."""
+
+        def filtered(image: Any, mask: Any, place: Any) -> Any:
+            return self(
+                image,
+                sigma=sigma,
+                channel_axis=given.layout.channel,
+                axes=given.layout.axes,
+                mask=mask,
+                counted=None if counted is None else counted[place],
+                **options._asdict(),
+            )
+
+        return given.as_given(given.one_by_one(filtered))
+
+    def in_units(self, unit: float) -> Pipeline:
+        """Return the pipeline for samples that were divided by a number.
+
+        Parameters
+        ----------
+        unit : float
+            The number, above 0.
+
+        Returns
+        -------
+        Pipeline
+            Its stages have their noise and their thresholds in this unit.
+        """
+        return self if unit == 1 else replace(self, stages=[stage.in_units(unit) for stage in self.stages])
 
     def _with_spectrum(
         self, x: Any, channel_axis: int | str | None, axes: Sequence[int] | None, mask: Any
@@ -376,7 +403,9 @@ class Pipeline:
             planes = np.where(layout.mask_planes(np, valid), planes, np.nan)
         if layout.mixed:  # Chroma has the same noise, but less.
             planes = planes[: len(planes) // 3] / math.sqrt((layout.weights[0] ** 2).sum())
-        return replace(self, spectrum=estimate_spectrum(planes, channel_axis=0))
+        unit = unit_of(float(np.nanmax(np.abs(planes), initial=0.0)))
+        spectrum = as_spectrum(estimate_spectrum(planes / unit, channel_axis=0))
+        return replace(self, spectrum=replace(spectrum, sigma=spectrum.sigma * unit))
 
     def _given(
         self, x: Any, channel_axis: int | str | None, axes: Sequence[int] | None, mask: Any, counted: Any
@@ -409,20 +438,22 @@ class Pipeline:
             layout, sigma is not None, image.mask is not None, counted is not None, positive, keep
         )
         strategy = options.strategy if options.scheme == "auto" else "tiled"
-        executable = compiled_pipeline(self, recipe, engine, TransformOptions(strategy, options.scheme))
-        arrays = {"image": image.array}
+        unit = image.unit or 1.0
+        pipeline = self.in_units(unit)
+        executable = compiled_pipeline(pipeline, recipe, engine, TransformOptions(strategy, options.scheme))
+        arrays = {"image": image.in_units()}
         if sigma is not None:
-            arrays["sigma"] = layout.item_sigmas(sigma)
+            arrays["sigma"] = layout.item_sigmas(sigma, unit)
         if image.mask is not None:
             arrays["mask"] = image.mask
         if counted is not None:
             arrays["counted"] = counted
         if trace is None:
-            return executable.run(arrays)["result"]
+            return image.from_units(executable.run(arrays)["result"])
         with trace.watching():
             outputs = executable.run(arrays, trace.seconds)
-        trace.keep_outputs(outputs)
-        return outputs["result"]
+        trace.keep_outputs(outputs, unit)
+        return image.from_units(outputs["result"])
 
     def frames(self, frames: Iterable[Any], *, workers: int | None = None, **options: Any) -> Iterator[Any]:
         """Filter frames in their order, several at a time, in constant memory.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,17 +23,21 @@ __all__ = [
     "align_mask",
     "check_magnitude",
     "checked_counted",
+    "checked_sigmas",
     "copied_frame",
     "find_channel_axis",
+    "image_layout",
     "is_constant",
     "largest_magnitude",
     "native_samples",
+    "unit_of",
 ]
 
 COLORS = ("ycbcr", "channels")
 AUTO = "auto"
 # Transforms multiply samples by up to this, which leaves room for them in the range of floats.
 MAX_TRANSFORM_GAIN = 2.0**20
+MAX_EXPONENT = 32  # Floats whose largest magnitude is 2 to a power beyond this get another unit.
 FLOAT64_DTYPES = ("float64", "int32", "uint32", "int64", "uint64")  # Filtered in float64, others in float32.
 
 
@@ -41,6 +45,16 @@ def largest_magnitude(x: np.ndarray[Any, Any]) -> float:
     """Return the largest magnitude of the samples, which is not finite unless all of them are."""
     with np.errstate(invalid="ignore"):
         return float(np.maximum(x.max(), -x.min()))
+
+
+def unit_of(largest: float) -> float:
+    """Return the power of two by which samples are divided so that no filter leaves the range of floats.
+
+    It is 1 for samples of ordinary magnitude. Results do not depend on it, because products with powers of
+    two are exact.
+    """
+    exponent = math.frexp(largest)[1] if math.isfinite(largest) else 0
+    return 1.0 if largest == 0 or abs(exponent) <= MAX_EXPONENT else math.ldexp(1.0, min(exponent, 1023))
 
 
 def magnitude_limit(dtype: str) -> float:
@@ -272,32 +286,62 @@ class ImageLayout:
         x = xp.astype(x, getattr(xp, self.dtype))
         return x if mask is None or self.exceeds_floats else xp.where(mask, x, image)
 
-    def item_sigmas(self, sigma: Any) -> np.ndarray[Any, Any]:
-        """Return the noise of each item, from one number or one per channel."""
-        refuse_gradients(sigma, "sigma")
-        try:
-            sigmas = np.atleast_1d(np.asarray(sigma, np.float64))
-        except (TypeError, ValueError):
-            raise ArgumentTypeError(f"sigma must be a number, got {sigma!r}") from None
+    def item_sigmas(self, sigma: Any, unit: float = 1.0) -> np.ndarray[Any, Any]:
+        """Return the noise of each item of samples in other units, from one number or one per channel."""
+        sigmas = np.atleast_1d(checked_sigmas(sigma))
         if sigmas.ndim != 1 or len(sigmas) not in (1, self.channels):
             raise ArgumentError(
                 f"sigma must be a number, or one for each of {self.channels} channel(s), got shape"
                 f" {sigmas.shape}"
             )
-        if not np.isfinite(sigmas).all() or (sigmas < 0).any():
-            raise ArgumentError(f"sigma must be finite and not negative, got {sigma!r}")
+        with np.errstate(over="ignore"):
+            sigmas = np.minimum(sigmas / unit, magnitude_limit(self.working_dtype))
         if self.mixed:
             variances = np.broadcast_to(sigmas, (self.channels,))[:3] ** 2
             sigmas = np.sqrt((self.weights**2) @ variances)
         items = self.planes_shape[0]
-        sigmas = np.minimum(sigmas, magnitude_limit(self.working_dtype))
         return np.repeat(sigmas, items // len(sigmas)).astype(self.working_dtype)
+
+
+def checked_sigmas(sigma: Any) -> np.ndarray[Any, Any]:
+    """Return standard deviations of noise as an array, or raise an error unless all are numbers from 0 on."""
+    refuse_gradients(sigma, "sigma")
+    try:
+        given = np.asarray(library_of(sigma).to_numpy(sigma) if hasattr(sigma, "dtype") else sigma)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"sigma must be a number, got {sigma!r}") from None
+    if given.dtype.kind not in "iuf":
+        raise ArgumentTypeError(f"sigma must be a number, got {sigma!r}")
+    sigmas = given.astype(np.float64)
+    if not np.isfinite(sigmas).all() or (sigmas < 0).any():
+        raise ArgumentError(f"sigma must be finite and not negative, got {sigma!r}")
+    return sigmas
 
 
 def _mix(xp: Any, planes: Any, matrix: np.ndarray[Any, Any]) -> Any:
     """Return weighted sums of the first three planes."""
     rows = [sum(float(weight) * planes[k] for k, weight in enumerate(row)) for row in matrix]
     return xp.stack(rows, axis=0)
+
+
+def image_layout(
+    shape: tuple[int, ...],
+    dtype: str,
+    channel_axis: int | str | None = AUTO,
+    axes: Sequence[int] | None = None,
+    color: str = COLORS[0],
+) -> ImageLayout:
+    """Return the layout of an image; the arguments are those of :class:`GivenImage`."""
+    if color not in COLORS:
+        raise UnknownNameError("colour", color, COLORS)
+    if len(shape) == 0 or 0 in shape:
+        raise ArgumentError(f"an array with samples is needed, got shape {shape}")
+    if dtype.startswith(("complex", "bool")):
+        raise ArgumentTypeError(f"images must have real numbers, got {dtype}; convert them first")
+    channel = find_channel_axis(shape, channel_axis, axes)
+    spatial = tuple(_find_spatial_axes(shape, channel, axes))
+    mixed = channel is not None and shape[channel] in (3, 4) and color == COLORS[0]
+    return ImageLayout(shape, dtype, channel, spatial, mixed)
 
 
 class GivenImage:
@@ -325,6 +369,8 @@ class GivenImage:
         Where samples are valid, in the shape of the image; None if all are.
     uneven : bool
         Whether channels are mixed although some pixels lack some of them; see :meth:`join`.
+    unit : float or None
+        The :func:`unit_of` the samples; None if images of a batch have different ones. It is 1 on a device.
     """
 
     def __init__(
@@ -336,6 +382,7 @@ class GivenImage:
         mask: Any = None,
     ) -> None:
         self._original, unmasked = x, None
+        self.unit: float | None = 1.0
         if isinstance(x, np.ma.MaskedArray):
             unmasked, x = ~np.ma.getmaskarray(x), x.data
         # A tensor that is differentiated stays with its library, like an array on a device.
@@ -346,18 +393,9 @@ class GivenImage:
         if self.on_host:
             self.array = native_samples(self.array)
         dtype = library.dtype(self.array)
-        if color not in COLORS:
-            raise UnknownNameError("colour", color, COLORS)
-        if len(shape) == 0 or 0 in shape:
-            raise ArgumentError(f"an array with samples is needed, got shape {shape}")
-        if dtype.startswith(("complex", "bool")):
-            raise ArgumentTypeError(f"images must have real numbers, got {dtype}; convert them first")
-        channel = find_channel_axis(shape, channel_axis, axes)
-        spatial = tuple(_find_spatial_axes(shape, channel, axes))
-        mixed = channel is not None and shape[channel] in (3, 4) and color == "ycbcr"
-        self.layout = ImageLayout(shape, dtype, channel, spatial, mixed)
+        self.layout = image_layout(shape, dtype, channel_axis, axes, color)
         self.mask, self.uneven = self._find_valid(mask, unmasked), False
-        if self.mask is not None and mixed:
+        if self.mask is not None and self.layout.mixed:
             self._check_pixels(mask)
 
     @property
@@ -368,21 +406,65 @@ class GivenImage:
     def _find_valid(self, mask: Any, unmasked: Any) -> Any:
         """Return where samples are valid, in the layout of the image; None if all are."""
         layout, valid = self.layout, unmasked
-        largest = 0.0
-        if self.on_host and layout.dtype.startswith("float"):
-            largest = largest_magnitude(self.array)
-            if not math.isfinite(largest):
-                finite = np.isfinite(self.array)
-                valid = finite if valid is None else valid & finite
+        floats = self.on_host and layout.dtype.startswith("float")
+        largest = largest_magnitude(self.array) if floats else 0.0
+        if floats and not math.isfinite(largest):
+            finite = np.isfinite(self.array)
+            valid = finite if valid is None else valid & finite
         if mask is not None:
             mask = align_mask(mask, self.xp, layout.shape, layout.channel, layout.axes)
             valid = mask if valid is None else valid & mask
         if valid is not None and self.on_host and not valid.any():
             raise ArgumentError("no sample is valid: all are masked or NaN")
-        if valid is not None and not largest <= magnitude_limit(layout.working_dtype):
-            largest = largest_magnitude(self.array[valid])
-        check_magnitude(largest, layout.working_dtype)
+        if floats:
+            self.unit = self._find_unit(largest, valid)
         return valid
+
+    def _find_unit(self, largest: float, valid: Any) -> float | None:
+        """Return the unit of the samples, given their largest magnitude and where they are valid."""
+        batch = self.layout.batch_axes
+        if math.prod(self.layout.shape[axis] for axis in batch) == 1:
+            return unit_of(largest if valid is None else largest_magnitude(self.array[valid]))
+        samples = self.array if valid is None else np.where(valid, self.array, 0)
+        others = tuple(axis for axis in range(samples.ndim) if axis not in batch)
+        units = set(map(unit_of, np.maximum(samples.max(others), -samples.min(others)).ravel().tolist()))
+        return units.pop() if len(units) == 1 else None
+
+    def in_units(self) -> Any:
+        """Return the array in its unit; see :meth:`from_units`."""
+        if self.unit in (None, 1.0):
+            return self.array
+        with np.errstate(over="ignore"):  # of samples that are not valid
+            return self.array / self.array.dtype.type(self.unit)
+
+    def from_units(self, x: Any) -> Any:
+        """Return a filtered array in the units of the image; its largest samples stay finite."""
+        if self.unit in (None, 1.0):
+            return x
+        limit = np.finfo(x.dtype).max
+        with np.errstate(over="ignore"):
+            x = np.clip(x * x.dtype.type(self.unit), -limit, limit)
+        return x if self.mask is None else np.where(self.mask, x, self.array)
+
+    def one_by_one(self, filtered: Callable[[Any, Any, tuple[slice, ...]], Any]) -> Any:
+        """Filter the images of a batch one by one, and return an array like the one of this image.
+
+        Parameters
+        ----------
+        filtered : callable
+            Takes the array of an image, its mask or None, and the place of both, and returns an array.
+            Images without a valid sample stay as they are.
+        """
+        shape = self.layout.shape
+        axis = next(axis for axis in self.layout.batch_axes if shape[axis] > 1)
+        images = []
+        for number in range(shape[axis]):
+            place = (*[slice(None)] * axis, slice(number, number + 1))
+            image, mask = self.array[place], None if self.mask is None else self.mask[place]
+            if mask is None or bool(self.xp.any(mask)):
+                image = filtered(image, mask, place)
+            images.append(image)
+        return self.xp.concat(images, axis=axis)
 
     def _check_pixels(self, mask: Any) -> None:
         """Determine whether channels can be mixed although some pixels lack some of them.

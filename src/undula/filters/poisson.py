@@ -47,7 +47,7 @@ from .base import check_number
 from .collaborative import Collaborative
 from .directional import Directional
 from .operations import NORMAL_MEDIAN
-from .planes import GivenImage, is_constant, native_samples
+from .planes import GivenImage, is_constant, largest_magnitude, native_samples, unit_of
 from .shrinkage import Shrink
 from .spatial import gaussian
 
@@ -69,6 +69,7 @@ BINS = 24  # of means, for the fit of gain and read noise
 FLAT_SHARE = 0.4  # of places with the least structure, which the noise is estimated from
 LEAST_PLACES = 64
 ROUNDING = 64  # times the precision of floats is what rounding may change in the brightest sample
+LEAST_GAIN = 1e-30  # in units of samples: the square of it and of its inverse are normal numbers of float64
 CLIPPED = 5.0  # standard deviations beyond which a difference is structure
 
 
@@ -262,6 +263,9 @@ def estimate_poisson(
     if is_constant(x, valid):
         raise ArgumentError("the image is constant, and has no noise to estimate; pass gain")
     planes = x.reshape(-1, *x.shape[-2:]).astype(np.float64)
+    largest = largest_magnitude(planes if valid is None else planes[valid.reshape(planes.shape)])
+    unit = unit_of(largest)
+    planes, sigma = planes / unit, None if sigma is None else sigma / unit
     means, differences = _flat_places(planes, None if valid is None else valid.reshape(planes.shape))
     if means.size < LEAST_PLACES or means.max() <= 0:
         raise ArgumentError("the image has too few bright samples to estimate its noise; pass gain")
@@ -276,7 +280,7 @@ def estimate_poisson(
         raise ArgumentError(
             "the noise of the image does not grow with its brightness; pass gain, or no noise"
         )
-    return PoissonNoise(float(gain), float(np.sqrt(max(variance, 0.0))))
+    return PoissonNoise(float(gain) * unit, float(np.sqrt(max(variance, 0.0))) * unit)
 
 
 def filter_photons(pipeline: Any, image: Any, sigma: Any, options: dict[str, Any]) -> Any:
@@ -305,9 +309,13 @@ def filter_photons(pipeline: Any, image: Any, sigma: Any, options: dict[str, Any
         return image.copy()
     given = GivenImage(image, options["channel_axis"], options["axes"], pipeline.colors, options["mask"])
     layout, mask = given.layout, given.mask
+    unit = given.unit or unit_of(largest_magnitude(given.array if mask is None else given.array[mask]))
     if not given.on_host or not isinstance(given.array, np.ndarray):
         raise ArgumentError(f"noise={kind!r} is for arrays of NumPy; convert the image first")
     x = given.array.astype(layout.working_dtype)
+    if unit != 1:
+        x /= x.dtype.type(unit)
+        gain, sigma = (None if value is None else value / unit for value in (gain, sigma))
     least = float(x.min() if mask is None else x[mask].min())
     if kind == "poisson" and least < 0:
         raise ArgumentError(
@@ -330,6 +338,11 @@ def filter_photons(pipeline: Any, image: Any, sigma: Any, options: dict[str, Any
 
         estimated = estimate_poisson(images(x), sigma, mask=None if mask is None else images(mask))
         gain, sigma = gain or estimated.gain, estimated.sigma if sigma is None else sigma
+    if not LEAST_GAIN <= gain <= 1 / LEAST_GAIN:
+        raise ArgumentError(
+            f"gain must not differ from samples by a factor of more than {1 / LEAST_GAIN:g}, got gain="
+            f"{gain * unit:g} for samples of up to {largest_magnitude(given.array):g}"
+        )
     noise = PoissonNoise(float(gain), float(sigma))
     plain = replace(pipeline, photons=None, gain=None)
     photon_filter = _PhotonFilter(plain, layout.channel, layout.axes, options)
@@ -343,6 +356,8 @@ def filter_photons(pipeline: Any, image: Any, sigma: Any, options: dict[str, Any
         valid = None if mask is None else mask[tuple(place)]
         if valid is None or valid.any():
             x[tuple(place)] = photon_filter.means(x[tuple(place)], valid, noise)
+    if unit != 1:
+        x *= x.dtype.type(unit)
     return given.as_given(layout.restore(np, x, given.array, mask))
 
 

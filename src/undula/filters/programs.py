@@ -7,6 +7,7 @@ what was recorded.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,7 +32,16 @@ from .transforms import PipelineTransform
 if TYPE_CHECKING:
     from .pipeline import Pipeline
 
-__all__ = ["ImageRecipe", "WindowProgram", "compiled_pipeline", "pipeline_graph", "window_program"]
+__all__ = [
+    "ImageRecipe",
+    "WindowProgram",
+    "compiled_pipeline",
+    "filtered_pyramid",
+    "has_pyramid",
+    "image_graph",
+    "pipeline_graph",
+    "window_program",
+]
 
 Shape = tuple[int, ...]
 
@@ -65,6 +75,11 @@ class ImageRecipe(NamedTuple):
 
 def pipeline_graph(pipeline: Pipeline, recipe: ImageRecipe) -> Graph:
     """Return the operations of a pipeline on an image."""
+    return image_graph(pipeline, recipe, filtered_pyramid)
+
+
+def image_graph(pipeline: Pipeline, recipe: ImageRecipe, pyramid: Callable[..., Any]) -> Graph:
+    """Return the operations on an image, of which ``pyramid`` adds those of :func:`filtered_pyramid`."""
     graph, layout = Graph(), recipe.layout
     if isinstance(pipeline.spectrum, NoiseSpectrum) and len(pipeline.spectrum.shape) != layout.ndim:
         raise ArgumentError(
@@ -89,9 +104,10 @@ def pipeline_graph(pipeline: Pipeline, recipe: ImageRecipe) -> Graph:
     if pipeline.speckle in MULTIPLICATIVE:
         logarithm = Logarithm(pipeline.speckle, pipeline.looks, layout.ndim)
         logs = logarithm.forward(planes, valid, recipe.positive)
-        planes = logarithm.inverse(_filtered_planes(pipeline, logs, recipe, sigma, logarithm.valid))
+        filtered = _filtered_planes(pipeline, logs, recipe, sigma, logarithm.valid, pyramid)
+        planes = logarithm.inverse(filtered)
     else:
-        planes = _filtered_planes(pipeline, planes, recipe, sigma, valid)
+        planes = _filtered_planes(pipeline, planes, recipe, sigma, valid, pyramid)
     symbolic_output(graph, "result", layout.to_image(xp, planes, image, mask))
     return graph
 
@@ -103,13 +119,15 @@ def _extents(pipeline: Pipeline, shape: Shape, image_shape: Shape) -> dict[Shape
     return dict(zip(of_window, map(math.prod, of_image), strict=True))
 
 
-def _filtered_planes(pipeline: Pipeline, x: Any, recipe: ImageRecipe, sigma: Any, valid: Any) -> Any:
+def _filtered_planes(
+    pipeline: Pipeline, x: Any, recipe: ImageRecipe, sigma: Any, valid: Any, pyramid: Callable[..., Any]
+) -> Any:
     """Run all stages on planes."""
     layout, given = recipe.layout, x
     for stage in pipeline.stages:
         if "image" in stage.places():
             x = stage.on_samples(x, OPERATIONS, layout.ndim)
-    result = _filtered_pyramid(pipeline, x, given, recipe, sigma, valid)
+    result = pyramid(pipeline, x, given, recipe, sigma, valid)
 
     def noise() -> Any:
         return sigma if sigma is not None else estimated_noise(x, valid, layout.ndim)
@@ -127,22 +145,33 @@ def _filtered_planes(pipeline: Pipeline, x: Any, recipe: ImageRecipe, sigma: Any
     return result
 
 
-def _filtered_pyramid(
-    pipeline: Pipeline, x: Any, given: Any, recipe: ImageRecipe, sigma: Any, valid: Any
+def has_pyramid(pipeline: Pipeline, recipe: ImageRecipe, shape: Shape) -> bool:
+    """Return whether images of this shape are decomposed."""
+    stages = [stage for stage in pipeline.stages if not {"image", "result"} & {*stage.places()}]
+    return pipeline.levels_for(shape) > 0 and bool(stages or recipe.keep)
+
+
+def filtered_pyramid(
+    pipeline: Pipeline,
+    x: Any,
+    given: Any,
+    recipe: ImageRecipe,
+    sigma: Any,
+    valid: Any,
+    one_shift: bool = False,
 ) -> Any:
     """Decompose planes, run the stages on coefficients, and reconstruct.
 
-    The planes are ``x``; ``given`` are the planes before the stages on images.
+    The planes are ``x``, or one of the shifts of the first level; ``given`` are the planes before the stages
+    on images.
     """
     ndim, wavelet = recipe.layout.ndim, as_wavelet(pipeline.wavelet)
     transform = PipelineTransform(wavelet, pipeline.mode)
     shape = recipe.image_shape or x.shape[1:]
     levels = pipeline.levels_for(shape)
-    elsewhere = {"image", "result"}
-    stages = [(k, stage) for k, stage in enumerate(pipeline.stages) if not elsewhere & {*stage.places()}]
-    if levels == 0 or not (stages or recipe.keep):
+    if not has_pyramid(pipeline, recipe, shape):
         return x
-    low, details, shapes = _decomposed(pipeline, x, ndim, levels, transform)
+    low, details, shapes = _decomposed(pipeline, x, ndim, levels, transform, one_shift)
     if recipe.keep:
         keep_coefficients(x.graph, "before", low, details)
     channels = 3 if recipe.layout.mixed else 1
@@ -160,7 +189,7 @@ def _filtered_pyramid(
         # The contrast is that of a part of the image, at whose ends stages on images would mirror it.
         mosaic_contrast=partial(mosaic_contrast, given, transform),
     )
-    for k, stage in stages:
+    for k, stage in enumerate(pipeline.stages):
         if "last" in stage.places():
             low = stage.on_samples(low, OPERATIONS, ndim)
         if "details" in stage.places():
@@ -170,7 +199,7 @@ def _filtered_pyramid(
     if recipe.keep:
         keep_coefficients(x.graph, "after", low, details)
     if pipeline.invariant:
-        return shifts.inverse(low, details, shapes, transform, ndim, pipeline.shifted_levels)
+        return shifts.inverse(low, details, shapes, transform, ndim, pipeline.shifted_levels, one_shift)
     return transform.recompose(low, details, x.shape, range(1, 1 + ndim))
 
 
@@ -185,7 +214,7 @@ def _strengths(pipeline: Pipeline, x: Any, channels: int) -> Any:
 
 
 def _decomposed(
-    pipeline: Pipeline, x: Any, ndim: int, levels: int, transform: PipelineTransform
+    pipeline: Pipeline, x: Any, ndim: int, levels: int, transform: PipelineTransform, one_shift: bool
 ) -> tuple[Any, Details, list[tuple[int, ...]]]:
     """Return the approximation, details finest level first, and for all shifts the decomposed shapes."""
     between = [stage for stage in pipeline.stages if "approximation" in stage.places()]
@@ -197,7 +226,9 @@ def _decomposed(
         return low
 
     if pipeline.invariant:
-        return shifts.forward(x, transform, levels, ndim, on_approximation, pipeline.shifted_levels)
+        return shifts.forward(
+            x, transform, levels, ndim, on_approximation, pipeline.shifted_levels, one_shift
+        )
     axes = tuple(range(1, 1 + ndim))
     if not between:
         return *transform.decompose(x, levels, axes), []
@@ -215,7 +246,10 @@ def compiled_pipeline(
     pipeline: Pipeline, recipe: ImageRecipe, engine: Engine, options: TransformOptions
 ) -> Any:
     """Return the executable of a pipeline for an image."""
-    return engine.compile_graph(pipeline.graph(recipe), options)
+    from .shift_blocks import shift_blocks
+
+    blocks = shift_blocks(pipeline, recipe, engine)
+    return engine.compile_graph(pipeline.graph(recipe), options) if blocks is None else blocks
 
 
 class WindowProgram(NamedTuple):

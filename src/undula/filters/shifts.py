@@ -38,6 +38,7 @@ def forward(
     ndim: int,
     on_approximation: Callable[[Any, int], Any] | None = None,
     shifted_levels: int = MAX_LEVELS,
+    one_shift: bool = False,
 ) -> tuple[Any, Details, list[tuple[int, ...]]]:
     """Decompose arrays for all shifts.
 
@@ -52,6 +53,8 @@ def forward(
         Takes an approximation and its level; returns the approximation to be decomposed further.
     shifted_levels : int, optional
         Number of the finest levels with all shifts; the others have one.
+    one_shift : bool, default False
+        Whether the arrays are one of the shifts of the first level, which then has one.
 
     Returns
     -------
@@ -69,7 +72,7 @@ def forward(
         if level and on_approximation is not None:
             low = on_approximation(low, level)
         shapes.append(low.shape[2:])
-        shifts = 2**ndim if level < shifted_levels else 1
+        shifts = 2**ndim if one_shift <= level < shifted_levels else 1
         low, bands = transform.decompose_level(
             _prepend_mirrored(low, ndim) if shifts > 1 else low, axes, shifts
         )
@@ -94,11 +97,12 @@ def inverse(
     transform: PipelineTransform,
     ndim: int,
     shifted_levels: int = MAX_LEVELS,
+    one_shift: bool = False,
 ) -> Any:
     """Return the mean over the reconstructions of all shifts; the arguments are those of :func:`forward`."""
     axes = tuple(range(2, 2 + ndim))
     for level in reversed(range(len(details))):
-        shifts = 2**ndim if level < shifted_levels else 1
+        shifts = 2**ndim if one_shift <= level < shifted_levels else 1
         shape = (low.shape[0], low.shape[1] // shifts, *shapes[level])
         low = transform.recompose_level(low, details[level], shape, axes, shifts)
     return low[:, 0]

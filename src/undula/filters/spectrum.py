@@ -31,6 +31,7 @@ from ..lowering.collaborative import (
     displacements,
     wavelet_matrix,
 )
+from .planes import unit_of
 
 __all__ = ["ESTIMATED", "NoiseSpectrum", "as_spectrum", "estimate_spectrum"]
 
@@ -45,6 +46,7 @@ MAX_WINDOWS = 10_000
 TAPER_REACH = 2  # frequencies over which the taper of windows spreads powers
 FLAT_SHARE = 0.15  # of windows with the least structure
 LEAST_WINDOWS = 16
+SMALLEST = float(np.finfo(float).tiny)  # instead of the power 0, which constant images have
 
 
 @dataclass(frozen=True)
@@ -193,7 +195,9 @@ def estimate_spectrum(image: ArrayLike, *, channel_axis: int | None = None) -> A
             f"the spectrum of noise is estimated from images with at least {2 * WINDOW} by {2 * WINDOW} real"
             f" samples, got {x.dtype} and shape {x.shape}; use noise='gaussian' for smaller ones"
         )
-    windows = sliding_window_view(x.astype(float), (WINDOW, WINDOW))
+    x = x.astype(float)
+    unit = unit_of(float(np.abs(x, where=np.isfinite(x), out=np.zeros_like(x)).max()))
+    windows = sliding_window_view(x / unit, (WINDOW, WINDOW))
     step = max(WINDOW // 4, int(np.ceil(np.sqrt(x.size / MAX_WINDOWS))))
     windows = windows[::step, ::step].reshape(-1, WINDOW, WINDOW)
     windows = windows[np.isfinite(windows).all(axis=(1, 2))]
@@ -203,7 +207,7 @@ def estimate_spectrum(image: ArrayLike, *, channel_axis: int | None = None) -> A
     taper = np.outer(taper, taper)
     centred = windows - (windows * taper).sum(axis=(1, 2), keepdims=True) / taper.sum()
     powers = np.abs(np.fft.fft2(centred * taper)) ** 2 / (taper**2).sum()
-    return _flat_spectrum(powers.reshape(len(powers), -1)).reshape(WINDOW, WINDOW)
+    return _flat_spectrum(powers.reshape(len(powers), -1)).reshape(WINDOW, WINDOW) * unit * unit
 
 
 @cache
@@ -224,7 +228,7 @@ def _flat_spectrum(powers: Array) -> Array:
     count = max(LEAST_WINDOWS, int(FLAT_SHARE * len(powers)))
     spectrum = np.median(powers, axis=0) / np.log(2)  # The powers of noise have exponential distributions.
     for _ in range(4):
-        structure = np.log1p(powers / np.maximum(spectrum, 1e-300)) @ _independent()
+        structure = np.log1p(powers / np.maximum(spectrum, SMALLEST)) @ _independent()
         chosen = np.argpartition(structure, count - 1, axis=0)[:count]
         spectrum = np.median(np.take_along_axis(powers, chosen, axis=0), axis=0) / np.log(2)
     # Windows have no mean, and the taper spreads that to the neighbours of the frequency 0.

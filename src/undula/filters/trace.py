@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -63,16 +63,19 @@ class Trace:
             yield
             self.seconds["transfer"] += moved()
 
-    def keep_outputs(self, outputs: Mapping[str, Any]) -> None:
+    def keep_outputs(self, outputs: Mapping[str, Any], unit: float = 1.0) -> None:
         """Keep coefficients and thresholds among the outputs of a graph.
 
         Parameters
         ----------
         outputs : mapping
             Outputs of a graph, by name.
+        unit : float, default 1.0
+            The number by which samples were divided.
         """
         pyramids: dict[str, tuple[Any, Details]] = {}
-        for name, array in outputs.items():
+        for name, output in outputs.items():
+            array = output if unit == 1 else output * unit
             kind, *place = name.split(".")
             if kind == "limits":
                 stage, index, key = place
@@ -107,8 +110,7 @@ def keep_limits(x: SymbolicArray, stage: int, limits: BandLimits | None) -> None
         symbolic_output(x.graph, name, OPERATIONS.per_item(low, x))
 
 
-@dataclass(frozen=True)
-class RunOptions:
+class RunOptions(NamedTuple):
     """Where a pipeline runs, how a device computes its transforms, and the trace that observes it."""
 
     backend: str = "auto"

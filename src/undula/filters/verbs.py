@@ -135,7 +135,7 @@ class Verb(ABC):
 def _check_method(method: Any, verb: str, methods: Sequence[str] = NAMED_METHODS) -> None:
     """Raise an error unless this is a method that needs no thresholds."""
     if method == "given":
-        raise ArgumentError(f"{verb} takes no thresholds; use a Pipeline with Shrink('given', threshold=...)")
+        raise ArgumentError(f"{verb} takes no thresholds; they are for the stage Shrink of a pipeline")
     check_choice(method, "method", methods)
 
 

@@ -115,15 +115,17 @@ class TemporalDenoiser:
                     f"frame {number} has NaNs, infinities or masked samples; fill them before denoising"
                 )
             if number == 0:
-                first = layout
+                first, unit = layout, image.unit
             elif layout != first:
                 raise ArgumentError(
                     f"frames must have one shape and dtype: frame 0 has {first.shape} and {first.dtype},"
                     f" frame {number} {layout.shape} and {layout.dtype}"
                 )
-            image.array = image.array.copy()  # The caller may use its memory for the next frame.
+            image.unit = unit
+            # The caller may use its memory for the next frame.
+            image.array = image.in_units() if unit != 1 else image.array.copy()
             if sigma is not None:
-                sigmas = layout.item_sigmas(sigma).astype(float)
+                sigmas = layout.item_sigmas(sigma, unit or 1.0).astype(float)
             else:
                 planes = layout.to_planes(np, image.array)
                 # An axis of few samples in the end would look like channels.
@@ -254,7 +256,7 @@ class _Clip:
                 for k, change in zip(self.planes[number], changes, strict=True):
                     if self.noisy[k]:
                         planes[k] += (change * self.units[k]).astype(planes.dtype)
-            yield image.as_given(image.layout.to_image(np, planes, image.array))
+            yield image.as_given(image.from_units(image.layout.to_image(np, planes, image.array)))
 
 
 def denoised_clip(denoiser: TemporalDenoiser, clip: Any, sigma: Any, channel_axis: Any, backend: str) -> Any:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -200,8 +201,7 @@ class FixedPoint:
             raise ArgumentError(
                 f"2^{level} must divide both sides for {level} level(s), got shape {array.shape}"
             )
-        largest = max((abs(int(v)) for v in (array.min(), array.max())), default=0) if array.size else 0
-        bound = largest * self._growth(level)
+        bound = self._largest(level, int(array.min()), int(array.max())) if array.size else 0.0
         if bound > 32767:
             raise ArgumentError(
                 f"{level} level(s) of {self.name} could reach ±{bound:.0f}, beyond 16 bits; use fewer levels"
@@ -260,9 +260,35 @@ class FixedPoint:
             )
         return array.astype(np.int16)
 
-    def _growth(self, level: int) -> float:
-        low = sum(abs(n) for n in self.low.values()) / 2**self.bits
-        return float(max(1.0, low ** (2 * max(0, level - 1)) * self.gain**2))
+    def _largest(self, level: int, least: int, most: int) -> float:
+        """Return a bound on the magnitudes of coefficients of samples from ``least`` to ``most``.
+
+        It is that of the cascaded filters, with what rounding after each filter may add.
+        """
+        bound, error, lowpass = float(max(-least, most)), 0.0, np.ones(1)
+        gains = [1.0]  # of all samples of an approximation, for errors of the first one, the second one, …
+        for number in range(level):
+            cascaded = [self._cascaded(lowpass, taps, 2**number) for taps in (self.low, self.high)]
+            rounding = (error * self.gain + 0.5) * self.gain + 0.5
+            # Sums of the positive and of the negative taps along an axis: filtered along one, or both.
+            sums = [(np.maximum(taps, 0).sum(), np.maximum(-taps, 0).sum()) for taps in (*cascaded, lowpass)]
+            for (above, below), (up, down) in product(sums[:2], sums):
+                positive, negative = above * up + below * down, above * down + below * up
+                largest = max(positive * most - negative * least, negative * most - positive * least)
+                bound = max(bound, float(largest) + rounding)
+            lowpass = cascaded[0]
+            step = 0.5 * (1 + float(np.abs(self._cascaded(np.ones(1), self.low, 1)).sum()))
+            error = step * sum(gains)
+            gains.append(float(np.abs(lowpass).sum()) ** 2)
+        return bound
+
+    def _cascaded(self, lowpass: Array, taps: Taps, spacing: int) -> Array:
+        """Return the taps of a filter of an approximation, as a filter of the samples."""
+        first = min(taps)
+        spaced = np.zeros((max(taps) - first) * spacing + 1)
+        for offset, n in taps.items():
+            spaced[(offset - first) * spacing] = n / 2**self.bits
+        return np.convolve(lowpass, spaced)
 
     def _sums(self, x: Array, taps: Taps, axis: int, first: int, count: int, step: int) -> NDArray[np.int32]:
         """Return Σ n · x[first + step · k + offset] along an axis, for k < count; x must be padded."""

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..arrays import given_array, library_of, result_dtype
+from ..arrays import given_array, is_number, library_of
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from .packet_tree import BaseNode
 from .packets import PacketRoot
@@ -29,6 +29,7 @@ from .packets import PacketRoot
 __all__ = ["BASIS_COSTS", "best_basis"]
 
 BASIS_COSTS = ("entropy", "log energy", "threshold", "norm")
+ROUNDING = 32 * float(np.finfo(np.float32).eps)  # of single precision, so that both choose the same basis
 Packet = TypeVar("Packet", bound=PacketRoot)
 Cost = Callable[[Any], float]
 
@@ -71,6 +72,9 @@ def best_basis(
     - ``log energy``: ``Σ log |c|²`` over all ``c`` but zeros, small if many coefficients are small;
     - ``threshold``: how many ``|c|`` are above the threshold;
     - ``norm``: ``Σ |c|**p``, small if few coefficients are large.
+
+    Magnitudes that may be zeros with the rounding of single precision count as zeros, except for
+    ``threshold``, so that the basis hardly depends on the dtype.
 
     If two bases cost the same, that of fewer levels is taken. In boundary modes other than ``periodization``
     bands are longer than half of their node, so deeper bases have slightly more coefficients.
@@ -115,8 +119,8 @@ def best_basis(
     for part in tree.PARTS:
         if tree.get_subnode(part, False) is not None:
             del tree[part]
-    price = cost if callable(cost) else _cost(cost, tree.data, threshold, p)
     tree.decompose_to(level)
+    price = cost if callable(cost) else _cost(cost, tree, level, threshold, p)
     _prune(tree, price)
     return tree
 
@@ -143,34 +147,50 @@ def _prune(node: BaseNode, price: Cost) -> float:
 
 
 def _magnitudes(x: Any) -> Any:
-    """Return the magnitudes of coefficients, or of samples of any dtype, as floats."""
+    """Return the magnitudes of coefficients, or of samples of any dtype, as floats; for NumPy in float64."""
     x = given_array(x)
-    return abs(x.astype(result_dtype(x.dtype), copy=False) if isinstance(x, np.ndarray) else x)
+    return abs(x.astype(np.result_type(x.dtype, np.float64), copy=False) if isinstance(x, np.ndarray) else x)
 
 
-def _cost(name: object, samples: Any, threshold: float | None, p: float) -> Cost:
-    """Return the cost of a name as a function of coefficients of these samples."""
+def _cost(name: object, tree: PacketRoot, level: int | None, threshold: float | None, p: float) -> Cost:
+    """Return the cost of a name as a function of the coefficients of nodes of a tree up to a level.
+
+    Magnitudes are divided by the largest sample before they are squared, and logarithms are taken of
+    magnitudes, so that neither leaves the range of floats.
+    """
     if name not in BASIS_COSTS:
         raise UnknownNameError("cost", name, BASIS_COSTS)
-    energy = float((_magnitudes(samples) ** 2).sum())
-    if not math.isfinite(energy):
-        raise ArgumentError(f"samples must be finite, and so must their energy, got an energy of {energy}")
+    magnitudes = _magnitudes(tree.data)
+    largest = float(magnitudes.max()) if math.prod(magnitudes.shape) else 0.0
+    if not math.isfinite(largest):
+        raise ArgumentError(f"samples must be finite, got {largest}")
+    unit = largest or 1.0
     if name == "threshold":
-        if not isinstance(threshold, (int, float, np.number)) or not threshold >= 0:
+        if not is_number(threshold) or not threshold >= 0:
             raise ArgumentError(
                 f"cost 'threshold' needs a threshold of 0 or more, got threshold={threshold!r}"
             )
         return lambda c: float((_magnitudes(c) > threshold).sum())
+    # Coefficients that are zero but for rounding have logarithms that nothing but rounding determines.
+    deepest = (tree.maxlevel if level is None else level) or 0
+    floor = ROUNDING * largest * len(tree.PARTS) ** (deepest / 2)  # Approximations grow with the levels.
+
+    def nonzero(coefficients: Any) -> Any:
+        magnitudes = _magnitudes(coefficients)
+        return magnitudes[magnitudes > floor]
+
     if name == "norm":
-        if not isinstance(p, (int, float, np.number)) or not 0 < p < 2:
+        if not is_number(p) or not 0 < p < 2:
             raise ArgumentError(f"the exponent of cost 'norm' is between 0 and 2, got p={p!r}")
-        return lambda c: float((_magnitudes(c) ** p).sum())
-    total = energy if name == "entropy" else 1.0
+        return lambda c: float(((nonzero(c) / unit) ** p).sum())
+    root = math.sqrt(float(((magnitudes / unit) ** 2).sum())) or 1.0  # of the energy
 
     def logarithmic(coefficients: Any) -> float:
-        magnitudes = _magnitudes(coefficients)
-        shares = magnitudes[magnitudes > 0] ** 2 / total
-        logarithms = library_of(shares).namespace(shares).log(shares)
-        return float(-(shares * logarithms).sum() if name == "entropy" else logarithms.sum())
+        magnitudes = nonzero(coefficients)
+        logarithms = 2 * library_of(magnitudes).namespace(magnitudes).log(magnitudes)
+        if name == "log energy":
+            return float(logarithms.sum())
+        shares = (magnitudes / unit / root) ** 2
+        return float((shares * (2 * (math.log(unit) + math.log(root)) - logarithms)).sum())
 
     return logarithmic

@@ -20,7 +20,7 @@ MAX_MISSING_FRAMES, MAX_MISSING_SHARE = 2.5, 0.03
 WITH_TRAILING_PARTS = ("matroska", "mov")  # Containers whose last parts may be no frames.
 REMEDY = (
     "it is cut off or damaged. Fetch it again, repair it (ffmpeg -err_detect ignore_err -i … -c copy …), or"
-    " read the frames that it has with --frames"
+    " read the frames that it has with"
 )
 
 
@@ -90,7 +90,7 @@ class DecodedSpan:
         if truncated and self._kind not in WITH_TRAILING_PARTS:
             raise FileError(
                 f"{self._path} ends after {self._count} frames, before the end that it declares: {REMEDY}"
-                f" {self._count} (count={self._count})"
+                f" count={self._count}"
             )
         missing_frames = 0 if truncated else 2
         if not self._times or 0 < int(self._stream.frames) <= self._count + missing_frames:
@@ -105,7 +105,7 @@ class DecodedSpan:
             return
         raise FileError(
             f"{self._path} declares {declared:.2f} s and ends after {self._count} frames, at {reached:.2f} s:"
-            f" {REMEDY} {self._count} (count={self._count})"
+            f" {REMEDY} count={self._count}"
         )
 
     def _check_last_frame(self) -> None:
@@ -119,7 +119,7 @@ class DecodedSpan:
         if (size - len(header)) % (len(b"FRAME\n") + self._frame_bytes):
             raise FileError(
                 f"{self._path} ends within frame {self._count}: it is cut off or damaged. Fetch it again, or"
-                f" read the frames that it has with --frames {self._count} (count={self._count})"
+                f" read the frames that it has with count={self._count}"
             )
 
     def _is_damaged(self, min_end: float, max_end: float, of_stream: bool, missing_frames: int) -> bool:

@@ -126,7 +126,7 @@ def open_video(path: VideoSource, max_pixels: int | None = None) -> tuple[Any, A
         if not pixels:  # FFmpeg resets a size that it has refused.
             raise FileError(
                 f"the frames of {path} have more pixels than the limit of {limit:,}, or no size; raise it"
-                " with max_pixels (--max-pixels) if you trust the file"
+                " with max_pixels if you trust the file"
             )
         bits = context.format.padded_bits_per_pixel if context.format else 0
         check_size(Path(str(path)), pixels, max_pixels, pixels * bits // 8)

@@ -110,7 +110,7 @@ def refuse_map(path: Path, header: Any) -> None:
     if name := map_name(header):
         raise FileError(
             f"{path} is a {name}: its samples are measurements or labels, which filters for pictures falsify;"
-            " --maps (maps=True) filters it all the same"
+            " maps=True filters it all the same"
         )
 
 

@@ -153,7 +153,7 @@ class DicomFilter:
         picture = self._read(source)
         if self.over_time and not picture.pages:
             raise ArgumentError(
-                f"--over-time applies to video, DICOM clips and folders of slices; {source} is one image"
+                f"over_time applies to video, DICOM clips and folders of slices; {source} is one image"
             )
         protected = self._protected(picture)
         frames = list(dicom_frames(picture, protected))
@@ -297,6 +297,6 @@ def _read_mask(path: Path, picture: Picture) -> Mask:
     if between > MAX_BETWEEN:
         raise ArgumentError(
             f"{between:.0%} of the mask {path} are neither black nor white; paint what is to be left"
-            " unchanged in white on black (--show-mask writes a picture to look at, not a mask)"
+            " unchanged in white on black (show_mask writes a picture to look at, not a mask)"
         )
     return np.asarray(brightness > BLACK)

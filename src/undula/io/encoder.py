@@ -224,8 +224,8 @@ class VideoWriter:
         if encoder.lossless and not encoder.lossy:
             raise FileError(
                 f"cannot write {self.name}: {self.encoder} in {self.target.suffix} cannot store the pixel"
-                f" aspect ratio {self._aspect.numerator}:{self._aspect.denominator}; write .mkv with --codec"
-                " ffv1"
+                f" aspect ratio {self._aspect.numerator}:{self._aspect.denominator}; write .mkv with"
+                " codec='ffv1'"
             )
         width, height = self._size
         if self._aspect > 1:
@@ -337,7 +337,7 @@ class VideoWriter:
         raise FileError(
             f"cannot write {self.name}: {self.target.suffix} cannot store {kind} encoded as {codec}"
             f" ({short_message(error)}); write {self._advised_suffix}, or the main video stream alone"
-            " (audio=False, --no-audio)"
+            " with audio=False"
         ) from None
 
     def _describe_stream(self, stream: Any, source: Any) -> None:
@@ -362,7 +362,7 @@ class VideoWriter:
             rate = f" at {float(self._rate):g} frames per second" if self._rate else ""
             raise FileError(
                 f"cannot write {self.name}: {self.encoder} for {self.target.suffix} does not take"
-                f" {self._pixels} of {width} × {height}{rate}; choose another suffix or --codec"
+                f" {self._pixels} of {width} × {height}{rate}; choose another suffix or codec"
             ) from None
         for packet in packets:
             self.copy(packet)
@@ -463,7 +463,7 @@ class VideoWriter:
             name = getattr(source.codec_context, "name", "an unknown codec")
             raise FileError(
                 f"cannot write {self.name}: stream {source.index} ({name}) cannot be copied:"
-                f" {short_message(error)}; --no-audio (audio=False) leaves it out"
+                f" {short_message(error)}; audio=False leaves it out"
             ) from None
 
     def finish(self) -> None:

@@ -76,7 +76,9 @@ def check_options(quality: int, preset: str) -> None:
     if preset not in PRESETS:
         raise ArgumentError(f"preset must be one of {', '.join(PRESETS)}; got {preset!r}")
     if not 0 <= quality <= WORST_QUALITY:
-        raise ArgumentError(f"quality (--crf) must be from 0, the best, to {WORST_QUALITY}; got {quality}")
+        raise ArgumentError(
+            f"the quality of the encoder must be from 0, the best, to {WORST_QUALITY}; got {quality}"
+        )
 
 
 def keeps_range(name: str, kind: str) -> bool:
@@ -187,8 +189,8 @@ def choose_encoder(
     converted = _converted_from_rgb(names, kind, pixels, odd_size)
     if converted is not None:
         return converted
-    advice = "choose another with --codec" if codec is not None else "choose a codec that does with --codec"
-    raise FileError(f"cannot write {target}: {', '.join(errors)}; {advice}, or write .mkv with --codec ffv1")
+    advice = "choose another codec" if codec is not None else "choose a codec that does"
+    raise FileError(f"cannot write {target}: {', '.join(errors)}; {advice}, or write .mkv with codec='ffv1'")
 
 
 def _converted_from_rgb(names: Sequence[str], kind: str, pixels: str, odd_size: bool) -> EncoderChoice | None:

@@ -103,7 +103,7 @@ def export_picture(
     pages = shown if picture.pages else shown[None]
     if frame is not None:
         if not 0 <= frame < len(pages):
-            raise ArgumentError(f"{source} has frames 0 to {len(pages) - 1}; got --frame {frame}")
+            raise ArgumentError(f"{source} has frames 0 to {len(pages) - 1}; got frame={frame}")
         pages = pages[frame : frame + 1]
     rate = rate or frame_rate(picture.about.get("dataset")) or DEFAULT_RATE
     kind = output_kind(target)
@@ -114,7 +114,7 @@ def export_picture(
     if len(pages) > 1 and kind not in ANIMATED:
         raise FileError(
             f"{source} has {len(pages)} frames, which {target.suffix} does not play; write a video such as"
-            f" {target.stem}.mp4, or choose a frame with --frame"
+            f" {target.stem}.mp4, or choose a frame with frame="
         )
     if len(pages) == 1:
         write(target, pages[0])

@@ -17,6 +17,7 @@ from ..errors import FileError, MissingExtraError, install_hint
 
 __all__ = [
     "DEFAULT_MAX_PIXELS",
+    "EXPORT_ADVICE",
     "IMAGES",
     "RAW_SUFFIXES",
     "READABLE_SUFFIXES",
@@ -94,6 +95,8 @@ _IMAGE_BRANDS = {
 }
 _RAW_SIGNATURES = (b"IIU\0", b"IIRO", b"IIRS", b"MMOR", b"FUJIFILMCCD-RAW", b"FOVb", b"\0MRM")
 DNG_VERSION_TAG = 50706
+# What to do where a format cannot store the samples of DICOM.
+EXPORT_ADVICE = "; undula export writes DICOM as a screen shows it, as pictures or video"
 _UMASK_LOCK = threading.Lock()
 
 
@@ -228,7 +231,7 @@ def pixel_limit(max_pixels: int | None) -> int:
 def check_size(path: Path, pixels: int, max_pixels: int | None, nbytes: int = 0) -> None:
     """Raise an error if a file declares more pixels, or more bytes of pixels, than allowed."""
     limit = pixel_limit(max_pixels)
-    advice = "raise it with max_pixels (--max-pixels) if you trust the file"
+    advice = "raise it with max_pixels if you trust the file"
     if pixels > limit:
         raise FileError(f"{path} declares {pixels:,} pixels, and the limit is {limit:,}; {advice}")
     if nbytes > BYTES_PER_PIXEL * limit:

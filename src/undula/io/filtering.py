@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..filters.memory import check_memory
 from ..filters.pipeline import Pipeline
 from ..filters.video import TemporalDenoiser
 from .preview import write_preview
-from .raster import read, save
+from .raster import read, read_header, save
 from .stack import StackLayout
 from .video import Planes, probe, process
 
@@ -107,12 +108,20 @@ def filter_picture(
     that is called with the number of those done. ``preview`` is a file for a picture of a part before and
     after. Other options are those of :func:`undula.io.write`.
     """
+    filtering: dict[str, Any] = {"over": over, "sigma": sigma, "backend": backend}
+    header = read_header(source)
+    if header is not None:
+        header = header if axes is None else header.with_axes(axes)
+        # The encoder copies the result.
+        needed = header.working_memory(work, **filtering) + 2 * header.pixels.nbytes
+        check_memory(needed, f"filtering {source}")
     picture = read(source, max_pixels)
-    if axes is not None:
-        picture = picture.with_axes(axes)
+    picture = picture if axes is None else picture.with_axes(axes)
+    if header is None:
+        check_memory(picture.working_memory(work, **filtering), f"filtering {source}")
     items = len(StackLayout.of(picture.stack_axes, over or "YX"))
     progress = begin(items) if begin is not None else None
-    result = picture.filtered(work, progress, over=over, sigma=sigma, backend=backend)
+    result = picture.filtered(work, progress, **filtering)
     lost = save(target, result, **options)
     if preview is not None:
         write_preview(preview, picture, result)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError
+from ..filters.memory import working_memory
 from .files import import_optional
 from .stack import UNKNOWN, StackAxes, StackLayout, named_axes
 from .stored import StoredRange
@@ -251,6 +252,34 @@ class Picture:
             filtered[place] = result
         return self.with_pixels(filtered.reshape(self.pixels.shape))
 
+    def working_memory(self, work: Callable[..., Any], *, over: str | None = None, **options: Any) -> int:
+        """Return the bytes that :meth:`filtered` takes, besides those of the pixels.
+
+        Parameters
+        ----------
+        work : callable
+            A :class:`undula.Pipeline`; other functions are taken for ones that need no memory.
+        over : str, optional
+            The axes that are filtered together.
+        **options
+            Passed to ``work``.
+
+        Returns
+        -------
+        int
+            An estimate.
+        """
+        layout = StackLayout.of(self.stack_axes, "YX" if over is None else over)
+        shape, dtype = layout.extended_shape, self.pixels.dtype
+        colors = 3 if self.space == "rgb" and self.channel_axis is not None else 0
+        known = {"sigma": options.get("sigma") is not None, "backend": options.get("backend", "auto")}
+        sizes = []
+        if colors:
+            sizes.append(working_memory(work, (*shape, colors), dtype, channel_axis=-1, **known))
+        if len(self.channels) > colors:
+            sizes.append(working_memory(work, shape, dtype, channel_axis=None, **known))
+        return max(sizes) + self.pixels.nbytes
+
     def filtered_pages(self, work: Callable[..., Any], **options: Any) -> Iterator[Array]:
         """Filter one page after the other, as :meth:`filtered` does.
 
@@ -408,10 +437,68 @@ class Picture:
             results.append(result)
         return self.with_pixels(np.stack(results) if self.pages else results[0])
 
+    @property
+    def page_channels(self) -> list[int]:
+        """The indices of the channels that :meth:`for_screen` makes pages of; empty if it keeps pages."""
+        others = self._indices(alpha=False)
+        return others if self.space == "grey" and len(others) > 1 else []
+
+    @property
+    def page_count(self) -> int:
+        """The number of pages that :meth:`for_screen` returns."""
+        return len(self.all_pages) * max(1, len(self.page_channels))
+
+    def page(self, number: int) -> Picture:
+        """Return the part of a picture that is shown as one page of :meth:`for_screen`.
+
+        It has all channels of a page, or one of them and alpha if each is shown as a page, so that filtering
+        it gives what filtering the whole picture gives there.
+
+        Parameters
+        ----------
+        number : int
+            The index of the page; 0 for a picture without pages.
+
+        Returns
+        -------
+        Picture
+
+        Examples
+        --------
+        >>> scan = Picture(np.zeros((4, 6, 2), "uint8"))
+        >>> scan.for_screen().pixels.shape, scan.page(1).pixels.shape, scan.page(1).channels
+        ((2, 4, 6), (4, 6), ('grey',))
+        """
+        channels = self.page_channels
+        index, place = divmod(number, max(1, len(channels)))
+        if not 0 <= number < self.page_count:
+            raise ArgumentError(f"page must be from 0 to {self.page_count - 1}, got {number}")
+        page = replace(self, pixels=self.all_pages[index], pages=False, stack=None)
+        return page.single_channel(channels[place]) if channels else page
+
+    def single_channel(self, index: int) -> Picture:
+        """Return one channel of a picture without colours as grey, with alpha.
+
+        Parameters
+        ----------
+        index : int
+            The index of the channel.
+
+        Returns
+        -------
+        Picture
+        """
+        kept = [index, *self._indices(alpha=True)]
+        alphas, about = [self.channels[k] for k in kept[1:]], self.about
+        if index:  # Only the first channel is inverted, or premultiplied.
+            alphas, about = [ALPHA[0]] * len(alphas), self._about_without_photometric()
+        pixels = self.pixels[..., kept] if len(kept) > 1 else self.pixels[..., index]
+        return replace(self, pixels=np.ascontiguousarray(pixels), channels=("grey", *alphas), about=about)
+
     def for_screen(self) -> Picture:
         """Convert to what a screen can show: upright, grey, RGB or RGBA.
 
-        Extra channels of RGB are dropped; without RGB, each channel but alpha becomes a page.
+        Extra channels of RGB are dropped; without RGB, each channel but alpha becomes a page, with alpha.
         """
         plain = self.upright().as_rgb()
         if "dataset" not in plain.about:  # For DICOM, window() inverts.
@@ -426,6 +513,9 @@ class Picture:
             return replace(plain, pixels=np.ascontiguousarray(pixels), channels=names)
         if len(others) == 1:
             return replace(plain, pixels=np.ascontiguousarray(plain.pixels[..., 0]), channels=("grey",))
+        if alpha:
+            pages = np.stack([plain.page(number).for_screen().pixels for number in range(plain.page_count)])
+            return replace(plain, pixels=pages, pages=True, channels=(*RGB, ALPHA[0]))
         pages = np.moveaxis(plain.pixels[..., others], -1, int(plain.pages))
         pages = np.ascontiguousarray(pages.reshape(-1, *pages.shape[-2:]))
         return replace(plain, pixels=pages, pages=True, channels=("grey",))

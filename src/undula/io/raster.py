@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from ..errors import ArgumentTypeError, FileError, FormatWarning
 from .dicom import read_dicom, write_dicom
 from .files import (
+    EXPORT_ADVICE,
     IMAGES,
     OnlyWritable,
     atomic_write,
@@ -215,7 +216,8 @@ def save(path: str | Path, picture: Picture | Array, **options: Any) -> tuple[st
         "dicom": write_dicom,
     }
     if kind == "video":
-        raise FileError(f"an image cannot be written to {path}, which has the suffix of a video")
+        advice = EXPORT_ADVICE if picture.kind == "dicom" else ""
+        raise FileError(f"an image cannot be written to {path}, which has the suffix of a video{advice}")
     if kind not in _WITH_ORIENTATION:
         picture = picture.upright()
     if kind not in _ARRAYS:
@@ -225,7 +227,12 @@ def save(path: str | Path, picture: Picture | Array, **options: Any) -> tuple[st
     if kind == "gif":
         picture = replace(picture, lost=(*picture.lost, *_lost_in_palettes(picture)))
     with atomic_write(path) as temporary, foreign_code(f"cannot write {path} as {kind}", OSError):
-        writers.get(kind, _write_pillow)(temporary, picture, kind, **options)
+        try:
+            writers.get(kind, _write_pillow)(temporary, picture, kind, **options)
+        except ArgumentTypeError as error:
+            if picture.kind != "dicom":
+                raise
+            raise ArgumentTypeError(f"{error}{EXPORT_ADVICE}") from None
     return lost_metadata(picture, kind)
 
 

@@ -98,8 +98,8 @@ class StackAxes:
         for letter in letters:
             if letter not in self.names:
                 raise ArgumentError(
-                    f"there is no axis {letter!r} to filter over; the axes are {self.description()} (rename"
-                    " them with --axes, in Python axes=)"
+                    f"there is no axis {letter!r} to filter over; the axes are {self.description()};"
+                    " rename them with axes="
                 )
         return tuple(sorted(self.names.index(letter) for letter in letters))
 
@@ -169,6 +169,12 @@ class StackLayout:
             missing = MIN_LENGTH - length if is_short else 0
             added.append((missing // 2, missing - missing // 2))
         return tuple(added)
+
+    @property
+    def extended_shape(self) -> tuple[int, ...]:
+        """The shape of an item that is :meth:`extended`."""
+        rows = zip(self.item_shape, self.margins, self.is_dropped, strict=True)
+        return tuple(length + sum(margin) for length, margin, drops in rows if not drops)
 
     @property
     def is_dropped(self) -> tuple[bool, ...]:

@@ -106,7 +106,7 @@ def _dicom_pixels(path: Path) -> Picture:
     sign = "i" if get_element(header, "PixelRepresentation", 0) else "u"
     dtype = f"{sign}{max(8, int(get_element(header, 'BitsAllocated', 8))) // 8}"
     samples = int(get_element(header, "SamplesPerPixel", 1))
-    return Picture(np.zeros((TRIAL_SIDE, TRIAL_SIDE, samples)[: 2 + (samples > 1)], dtype))
+    return Picture(np.zeros((TRIAL_SIDE, TRIAL_SIDE, samples)[: 2 + (samples > 1)], dtype), "dicom")
 
 
 def _small(header: Picture) -> Picture:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import FileError
+from ..errors import FileError, MissingExtraError, install_hint
 from .bands import ArrayBands, PixelBands, ReducedBands, encoded_strips, series_bands, tiles
 from .files import import_optional
 from .limits import check_tiff
@@ -107,20 +107,18 @@ def read_tiff(path: Path, kind: str, max_pixels: int | None = None) -> Picture:
     with _opened(path) as header:
         check_tiff(path, header.series, max_pixels)
         decoded = None if header.channels is None else _decoded(header.series)
+        lacks_decoder = decoded is None and header.channels is not None
         count = len(header.series)
     about, channels, orientation = header.about, header.channels, header.orientation
     if decoded is None:  # Pillow turns the pixels upright, and inverts grey whose 0 is white.
-        about = {
-            key: value for key, value in about.items() if key not in ("photometric", "planar", "bilevel")
-        }
+        about = {key: about[key] for key in about if key not in ("photometric", "planar", "bilevel")}
         if orientation != 1:  # The tags say where on the globe pixels are.
             del about["tags"]
         if orientation > 4:
-            turned = {key: about[key][::-1] for key in ("resolution", "tile") if key in about}
-            about |= turned | (
-                {"levels": [size[::-1] for size in about["levels"]]} if "levels" in about else {}
-            )
-        decoded, channels = _read_by_pillow(path, header.page, count)
+            about |= {key: about[key][::-1] for key in ("resolution", "tile") if key in about}
+            if "levels" in about:
+                about["levels"] = [size[::-1] for size in about["levels"]]
+        decoded, channels = _read_by_pillow(path, header.page, count, lacks_decoder)
         orientation = 1
     pixels, axes = decoded
     return _picture(path, kind, header._replace(about=about, orientation=orientation), pixels, axes, channels)
@@ -147,7 +145,7 @@ def read_tiff_bands(path: Path, rows: int, max_pixels: int | None) -> Iterator[t
             return None
         try:
             next(page.segments(maxworkers=1, buffersize=1), None)  # A decoder may be missing.
-        except (ValueError, NotImplementedError):
+        except (ValueError, NotImplementedError, ImportError):
             return None
     return series_bands(path, rows)
 
@@ -309,20 +307,27 @@ def _decoded(series: Any) -> tuple[Array, str] | None:
     """Return pixels and the names of their axes; None if a decoder is not installed."""
     try:
         return series.asarray(), series.axes
+    except ImportError:  # Python's module of Zstandard, which there is since 3.14.
+        return None
     except (ValueError, NotImplementedError) as error:
         if "imagecodecs" in str(error):
             return None
         raise
 
 
-def _read_by_pillow(path: Path, page: Any, count: int) -> tuple[tuple[Array, str], tuple[str, ...]]:
+def _read_by_pillow(
+    path: Path, page: Any, count: int, lacks_decoder: bool
+) -> tuple[tuple[Array, str], tuple[str, ...]]:
     """Return pixels with the names of their axes, and channels, if Pillow decodes them without loss."""
     from .raster import pixels_from_pillow
 
+    what = f"{page.bitspersample} bits of {_name(page.photometric)}"
     if page.bitspersample > 8 and (page.samplesperpixel > 1 or page.bitspersample != 16):
-        raise FileError(
-            f"cannot read {path}: {page.bitspersample} bits of {_name(page.photometric)} with compression"
-            f" {_name(page.compression)} need the package imagecodecs (pip install imagecodecs)"
+        if not lacks_decoder:
+            raise FileError(f"cannot read {path}: {what} are not supported")
+        raise MissingExtraError(
+            f"cannot read {path}: {what} with compression {_name(page.compression)} need the package"
+            f" imagecodecs: {install_hint('photo')}"
         )
     pages = []
     with import_optional("PIL.Image").open(path) as image:

@@ -359,7 +359,7 @@ def process(
             if isinstance(error, UndulaError | OSError) or not isinstance(error, Exception):
                 raise
             muxed = isinstance(error, import_optional("av").error.FFmpegError)  # Not an error of the filter.
-            advice = "; write .mkv, or the main video stream alone (audio=False, --no-audio)" if muxed else ""
+            advice = "; write .mkv, or the main video stream alone with audio=False" if muxed else ""
             name = path if to_file else "standard output"
             raise FileError(f"cannot filter {source} into {name}: {short_message(error)}{advice}") from None
         finally:
@@ -503,6 +503,4 @@ def filter_windows(frames: Iterator[Planes], work: Work, length: int) -> Iterato
 def check_window(over_time: int) -> None:
     """Raise an error if windows of so many frames are too short."""
     if over_time and over_time < MIN_WINDOW_FRAMES:
-        raise ArgumentError(
-            f"over_time (--over-time) must be 0, or {MIN_WINDOW_FRAMES} or more; got {over_time}"
-        )
+        raise ArgumentError(f"over_time must be 0, or {MIN_WINDOW_FRAMES} or more; got {over_time}")

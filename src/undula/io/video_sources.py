@@ -92,13 +92,13 @@ def _camera(text: str) -> tuple[str, str]:
 def decode_error(path: VideoSource, number: int, error: BaseException) -> FileError:
     """Return an error that names the frame that could not be decoded."""
     refused = getattr(error, "errno", None) == errno.EINVAL
-    cause = "it is damaged, or larger than the limit (max_pixels, --max-pixels)"
+    cause = "it is damaged, or larger than the limit, max_pixels"
     return FileError(f"cannot read frame {number} of {path}: {cause if refused else short_message(error)}")
 
 
 def damage_error(path: VideoSource, number: int) -> FileError:
     """Return an error that names the damaged frame."""
-    advice = f", or read the frames before it with --frames {number} (count={number})" if number else ""
+    advice = f", or read the frames before it with count={number}" if number else ""
     return FileError(f"frame {number} of {path} is damaged; fetch the file again{advice}")
 
 

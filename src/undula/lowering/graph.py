@@ -279,6 +279,9 @@ class Graph:
     extents : dict of tuple to int
         For the graph of a window of an image: how many samples the image has at each level, by the lengths of
         the window along its last axes. Statistics are those of the image.
+    blocks : int
+        For the graph of one of several blocks of equal size, such as shifts: how many there are. Statistics
+        are those of all of them.
     """
 
     inputs: dict[str, Buffer] = field(default_factory=dict)
@@ -288,6 +291,7 @@ class Graph:
     phases: list[str] = field(default_factory=list)
     phase: str = "filter"
     extents: dict[tuple[int, ...], int] = field(default_factory=dict)
+    blocks: int = 1
     _written: set[str] = field(default_factory=set)
 
     def add_input(self, name: str, shape: tuple[int, ...], dtype: str) -> ArrayView:
@@ -325,47 +329,49 @@ class Graph:
         self.phases.append(self.phase)
 
     def item_samples(self, shape: tuple[int, ...]) -> int:
-        """Return the number of samples of one item of an array, or of the image that it is a window of."""
+        """Return the number of samples of one item of an array, or of what it is a window or a block of."""
         for axes in range(1, len(shape)):
             if shape[axes:] in self.extents:
                 return math.prod(shape[1:axes]) * self.extents[shape[axes:]]
-        return math.prod(shape[1:])
+        return self.blocks * math.prod(shape[1:])
 
     def reductions(self) -> list[Reduce]:
         """Return the nodes that compute statistics that outputs depend on, in the order in which they run."""
         return [node for node in self._without_unused().nodes if isinstance(node, Reduce)]
 
-    def with_known_reductions(self, count: int) -> Graph:
-        """Return the graph with the results of the first statistics as inputs, named as their buffers."""
-        graph, inputs, kept = self._without_unused(), dict(self.inputs), []
-        for number, node in enumerate(graph.nodes):
-            if isinstance(node, Reduce) and count:
-                count -= 1
-                inputs |= {view.buffer: graph.buffers[view.buffer] for view in node.writes}
-            else:
-                kept.append(number)
+    def with_inputs(self, names: Iterable[str]) -> Graph:
+        """Return the graph with some of its buffers as inputs, instead of the nodes that compute them."""
+        graph, names = self._without_unused(), set(names)
+        inputs = self.inputs | {name: graph.buffers[name] for name in graph.buffers if name in names}
+        kept = [k for k, node in enumerate(graph.nodes) if names.isdisjoint(v.buffer for v in node.writes)]
         nodes, phases = [graph.nodes[number] for number in kept], [graph.phases[number] for number in kept]
         written = {view.buffer for node in nodes for view in node.writes}
         return Graph(inputs, self.outputs, graph.buffers, nodes, phases, _written=written)._without_unused()
+
+    def with_outputs(self, values: Mapping[str, tuple[tuple[int, ...], str, Expression]]) -> Graph:
+        """Return the graph with other outputs: for each name a shape, a dtype and an expression."""
+        graph = replace(self, outputs={}, buffers=dict(self.buffers), nodes=list(self.nodes))
+        graph.phases = list(graph.phases)
+        graph._written = {view.buffer for node in graph.nodes for view in node.writes}
+        for name, (shape, dtype, value) in values.items():
+            graph.append(Pointwise((graph.add_output(name, shape, dtype),), (value,)))
+        return graph._without_unused()
+
+    def with_known_reductions(self, count: int) -> Graph:
+        """Return the graph with the results of the first statistics as inputs, named as their buffers."""
+        return self.with_inputs(view.buffer for node in self.reductions()[:count] for view in node.writes)
 
     def reduction_sources(self, number: int) -> Graph:
         """Return the graph of what a statistic is made of, with those before it as inputs.
 
         Its outputs are ``source0``, ``limit0`` and so on, for each array of the node.
         """
-        graph = self.with_known_reductions(number)
-        node = next(node for node in graph.nodes if isinstance(node, Reduce))
-        graph = replace(graph, outputs={}, buffers=dict(graph.buffers), nodes=list(graph.nodes))
-        graph.phases = list(graph.phases)
-        graph._written = {view.buffer for each in graph.nodes for view in each.writes}
-        for j, (shape, result, source) in enumerate(
-            zip(node.shapes, node.results, node.sources, strict=True)
-        ):
-            graph.append(Pointwise((graph.add_output(f"source{j}", shape, result.dtype),), (source,)))
+        node, values = self.reductions()[number], {}
+        for j, (shape, result) in enumerate(zip(node.shapes, node.results, strict=True)):
+            values[f"source{j}"] = shape, result.dtype, node.sources[j]
             if node.limits:
-                limit = graph.add_output(f"limit{j}", result.shape, result.dtype)
-                graph.append(Pointwise((limit,), (node.limits[j],)))
-        return graph._without_unused()
+                values[f"limit{j}"] = result.shape, result.dtype, node.limits[j]
+        return self.with_known_reductions(number).with_outputs(values)
 
     def scheduled(self) -> Graph:
         """Return the graph with its nodes as early as possible, and joined if they can run together.

@@ -40,7 +40,7 @@ from ..lowering.spec import (
 )
 from ..wavelets import Wavelet
 from . import model
-from .arguments import check_choices, plan_dtype, plan_shape, plan_spec
+from .arguments import check_choices, check_dtype, check_flags, plan_dtype, plan_shape, plan_spec
 from .frames import FrameSlot, frames
 from .model import PlanCost, Prediction
 from .resident import Resident
@@ -75,8 +75,9 @@ class Plan:
     start_level : int, default 0
         How many levels of a stationary transform were computed before.
     dtype : dtype, default float64
-        Dtype of the arrays. On the CPU results are float32, float64, complex64 or complex128; on a device
-        float16 stays, and integers of 8 and 16 bits become float32.
+        Dtype of the arrays: float32, float64, complex64 or complex128. Plans for a device also take float16,
+        and integers of 8 and 16 bits, whose results are float32. Arrays of other dtypes can be passed to a
+        plan of the dtype in which they are transformed: on the CPU, int16 to one of float64.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
         ``auto`` is the CPU. ``cuda`` and ``opencl`` take NumPy arrays, and arrays that are on the device;
         ``cuda:1`` is the second GPU, as :func:`undula.devices` lists them.
@@ -86,14 +87,14 @@ class Plan:
         for levels that are too small for it; the attribute ``strategy`` then names those that the plan uses.
     scheme : str, default "auto"
         The scheme by which two axes are transformed, for strategy ``tiled`` and for the reference: ``auto``,
-        or one of ``undula.SCHEMES``.
+        or one of ``undula.SCHEMES``. Schemes, strategies and methods are those of the DWT.
     method : {"auto", "lifting", "filters"}, default "auto"
         How lines are transformed on a device.
     square : bool, default False
         Whether to pad the samples with zeros to a square whose side is a power of two, which the inverse cuts
         off again. A level of None then means a complete decomposition.
     tune : bool, default False
-        Whether to measure a few settings of the strategy first, and keep the fastest for that device.
+        Whether to measure a few settings of the strategy on a device first, and keep the fastest.
 
     Attributes
     ----------
@@ -137,8 +138,9 @@ class Plan:
         self.spec = plan_spec(len(self.shape), wavelet, mode, axes, transform, norm, start_level)
         self.axes, self.square = self.spec.axes, square
         stationary = self.spec.family == "swt"
-        if stationary and square:
-            raise ArgumentError("a stationary transform takes any shape; omit square")
+        self.on_device = not computes_on_host(backend)
+        check_choices(strategy, scheme, method, stationary)
+        check_flags(square, tune, norm, stationary, self.on_device)
         if any(self.shape[axis] < 1 for axis in self.axes):
             raise ArgumentError(f"a plan needs samples along the transformed axes, got shape {self.shape}")
         side = 2 ** math.ceil(math.log2(max(self.shape[axis] for axis in self.axes)))
@@ -157,12 +159,11 @@ class Plan:
                 self.level = checked_level(self.padded_shape, self.spec.wavelets, self.axes, level)
         if stationary:
             check_extension(self.spec, self.level)
-        check_choices(strategy, scheme, method)
         name, _ = split_backend(backend)
         self.backend, self.device_name = ("cpu", "cpu") if name == "auto" else (name, backend)
         self.engine = engine(backend)
         self.engine.check_options(strategy=strategy, scheme=scheme, method=method)
-        self.on_device = not computes_on_host(backend)
+        check_dtype(self.engine, dtype, self.on_device)
         self.dtype = self.engine.result_dtype(dtype)
         native = dtype.newbyteorder("=").name
         self.source_dtype = native if self.on_device and native in RESULTS else self.dtype.name

@@ -207,10 +207,14 @@ class Scheme:
 
     @property
     def halo(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Quadruples needed around a block: ((left, right), (above, below))."""
-        halos = [stage.halo for stage in self.stages] or [((0, 0), (0, 0))]
-        left, right = (sum(halo[0][side] for halo in halos) for side in (0, 1))
-        above, below = (sum(halo[1][side] for halo in halos) for side in (0, 1))
+        """Quadruples needed around a block: ((left, right), (above, below)).
+
+        A result needs the quadruples on all paths to it, also where their contributions cancel, because those
+        that were computed from quadruples outside a block do not.
+        """
+        (left, right), (above, below) = (
+            tuple(_reach(self.factors, axis, sign) for sign in (-1, 1)) for axis in (0, 1)
+        )
         return (left, right), (above, below)
 
     @cached_property
@@ -267,6 +271,21 @@ class Scheme:
             if not matrix.is_identity:
                 parts.append(_renumbering_text(name, matrix))
         return "\n\n".join(filter(None, parts))
+
+
+def _reach(factors: Iterable[Factor], axis: int, sign: int) -> int:
+    """Return how many quadruples away the farthest one is that results depend on, in one direction."""
+    reach = [0] * 4  # of each component
+    for factor in factors:
+        reach = [
+            max(
+                reach[j] + max(sign * exponent for exponent in entry.support[axis])
+                for j, entry in enumerate(row)
+                if entry
+            )
+            for row in factor.matrix.rows
+        ]
+    return max(0, *reach)
 
 
 def _derived_name(how: str, name: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engines.chunked.blocks import ChunkedWindow, ForwardBlock, Fragment, InverseBlock
+from ..engines.chunked.blocks import ChunkedWindow, ForwardBlock, InverseBlock
 from ..errors import FileError
 from ..io.files import short_message
 from ..lowering.spec import BandTree, transform_spec
@@ -24,6 +24,7 @@ from .blocks import BlockGrid, BlockWindow, StageTransform, block_lengths, stage
 from .opening import COEFFICIENTS_KIND, open_array, open_group, read_window
 from .partial import PartialStore
 from .work import to_dtype
+from .writing import write_region
 
 __all__ = [
     "CoefficientHeader",
@@ -207,12 +208,12 @@ class ForwardStage:
             self.backend,
             None,
             None,
-            _whole_window(x.shape),
+            ChunkedWindow.of_array(x.shape),
             results,
         )
         for (level, key), location, values in zip(bands, self.bands, task([x]), strict=True):
             if values.size:
-                open_array(location, self.token, True)[window.coefficients(level, key)] = values
+                write_region(location, self.token, window.coefficients(level, key), values)
 
 
 @dataclass(frozen=True)
@@ -258,7 +259,7 @@ class InverseStage:
         for place, ((level, _), shape) in enumerate(zip(stage.bands, inner.flat_shapes, strict=True)):
             segments = window.band_segments(level, shape)
             arrays.append(read_window(open_array(self.bands[place], self.token), segments))
-            windows.append(_whole_window(shape, place) if prod(shape) else ChunkedWindow(shape, ()))
+            windows.append(ChunkedWindow.of_array(shape, place) if prod(shape) else ChunkedWindow(shape, ()))
         # A single channel of several is transformed as it is among them; see InverseBlock.
         last = max(spec.axes)
         several = len(spec.axes) > 1 and prod(stage.shape[last + 1 :]) > 1
@@ -274,7 +275,7 @@ class InverseStage:
             doubled,
         )
         samples = to_dtype(task(arrays), np.dtype(self.result))
-        open_array(self.target, self.token, True)[tuple(slice(*part) for part in block)] = samples
+        write_region(self.target, self.token, tuple(slice(*part) for part in block), samples)
 
 
 @dataclass(frozen=True)
@@ -296,12 +297,7 @@ class CopyStage:
         block = BlockGrid(self.shape, self.lengths).block(number)
         x = read_window(open_array(self.source, self.token), [[part] for part in block])
         region = tuple(slice(*part) for part in block)
-        open_array(self.target, self.token, True)[region] = to_dtype(x, np.dtype(self.dtype))
-
-
-def _whole_window(shape: Shape, argument: int = 0) -> ChunkedWindow:
-    """Return a window that is a single array, an argument of the task."""
-    return ChunkedWindow(shape, (Fragment(argument, None, None, tuple(map(slice, shape))),))
+        write_region(self.target, self.token, region, to_dtype(x, np.dtype(self.dtype)))
 
 
 def create_bands(

@@ -9,12 +9,14 @@ from uuid import uuid4
 
 import numpy as np
 
+from ..engines.memory import keep_at_most
 from ..errors import ArgumentError, UndulaError
 from ..io.files import import_optional
 from .blocks import block_lengths
-from .opening import NamedArray, SourceArray, open_array, open_source
+from .filter_passes import FilterPasses, region_lengths, tasks_at_once
+from .opening import NamedArray, SourceArray, open_source
 from .partial import PartialStore
-from .running import TaskRunner, task_runner
+from .running import TaskRunner, ThreadRunner, task_runner
 from .work import (
     Progress,
     StorePath,
@@ -25,8 +27,11 @@ from .work import (
     finisher,
     version,
 )
+from .writing import run_token, write_region
 
 __all__ = ["apply"]
+
+KEPT_BYTES = 1 << 28  # Memory that is kept from one block to the next, and by Dask from one pass to the next.
 
 
 def apply(
@@ -56,7 +61,9 @@ def apply(
         Takes a Dask array and returns one of the same shape, such as :func:`undula.denoise` or a
         :class:`undula.Pipeline`.
     description : object, optional
-        Options of ``work`` in JSON's types. A call resumes another one if they are equal.
+        What ``work`` does, in JSON's types. Filters of Undula describe themselves: an interrupted call is
+        continued by one with the same pipeline, options and source. The work of other functions is known by
+        this alone; without it, such a call begins again.
     blocks : sequence of int, optional
         Lengths of the chunks of the Dask array, multiples of those in the store. By default, chunks are
         joined up to two million samples.
@@ -67,7 +74,8 @@ def apply(
     overwrite : bool, default False
         Whether to replace a store that exists, when the new one is complete.
     resume : bool, default True
-        Whether to continue an interrupted call with the same arguments.
+        Whether to continue an interrupted call with the same arguments, if ``work`` is known; see
+        ``description``.
     progress : callable, optional
         Called with the number of regions that are done, and the number of all regions.
     runner : TaskRunner, optional
@@ -83,36 +91,56 @@ def apply(
     30.0
     """
     da = import_optional("dask.array", "scale")
+    dask = import_optional("dask", "scale")
+    from ..filters.chunked import plan_of
+
     given = open_source(source)
     path = checked_target(target, given.location)
     lengths = block_lengths(given.shape, given.chunks, range(len(given.shape)), 0)[0]
     if blocks is not None:
         lengths = tuple(blocks)
-    token = uuid4().hex
     x = da.from_array(
         NamedArray(given.array),
         chunks=lengths,
-        name=f"undula-store-{token}",
+        name=f"undula-store-{uuid4().hex}",
         inline_array=True,
         meta=np.empty((0,) * len(lengths), given.array.dtype),
     )
     if given.array.dtype != given.dtype:
         x = x.astype(given.dtype)
     try:
-        result = work(x)
+        with dask.config.set({"undula.kept-bytes": KEPT_BYTES}):
+            result = work(x)
     except UndulaError as error:
         raise ArgumentError(f"cannot filter {source} in chunks: {error}") from None
     if not isinstance(result, da.Array) or result.shape != given.shape:
         raise ArgumentError(f"a filter must return a Dask array of shape {given.shape}, got {result!r}")
     dtype = np.dtype(result.dtype)
-    result = result.rechunk(lengths)
-    made_by = describe_work("apply", given, {"filter": description, "version": version()}, dtype=dtype.name)
-    with PartialStore(path, made_by, overwrite, resume) as output:
+    plan = plan_of(result, x)
+    filters = None if plan is None else plan.to_json()
+    is_known = not (filters is None and description is None)
+    options = {"filter": filters, "description": description, "version": version()}
+    made_by = describe_work("apply", given, options, dtype=dtype.name)
+    with (
+        keep_at_most(KEPT_BYTES),
+        PartialStore(path, made_by, overwrite, resume, is_known) as output,
+        run_token() as token,
+    ):
         if not output.prepared:
             with output.preparing():
                 _create_like(output, given, dtype)
         location = str(output.path / given.component)
-        _store_blocks(result, output, location, token, progress, runner, scheduler, workers)
+        if plan is None:
+            with task_runner(scheduler, workers, runner) as running:
+                _store_blocks(result.rechunk(lengths), output, location, token, progress, running)
+            return
+        if blocks is None:
+            lengths = region_lengths(plan, given.chunks)
+        if scheduler is None and workers is None and runner is None:
+            runner = ThreadRunner(tasks_at_once(plan, lengths))
+        passes = FilterPasses(plan, output, token, given.location, location, lengths)
+        with task_runner(scheduler, workers, runner) as running:
+            passes.run(running, progress)
 
 
 def _create_like(output: PartialStore, source: SourceArray, dtype: np.dtype[Any]) -> None:
@@ -146,7 +174,7 @@ def _create_like(output: PartialStore, source: SourceArray, dtype: np.dtype[Any]
 
 def _write_block(values: Any, location: str, token: str, region: tuple[slice, ...]) -> None:
     """Write a block of a Dask array; a task of its own."""
-    open_array(location, token, True)[region] = np.asarray(values)
+    write_region(location, token, region, np.asarray(values))
 
 
 def _store_blocks(
@@ -155,9 +183,7 @@ def _store_blocks(
     location: str,
     token: str,
     progress: Progress | None,
-    runner: TaskRunner | None,
-    scheduler: str | None,
-    workers: int | None,
+    runner: TaskRunner,
 ) -> None:
     """Compute and write the blocks that are not done."""
     from dask.array.core import slices_from_chunks
@@ -171,5 +197,5 @@ def _store_blocks(
     tasks = [write(blocks[places[number]], location, token, regions[number]) for number in numbers]
     if progress is not None:
         progress(len(output.done), len(places))
-    with task_runner(scheduler, workers, runner) as running, continuing(output, len(places)):
-        running.compute(tasks, finisher(output, 0, numbers, len(places), progress))
+    with continuing(output, len(places)):
+        runner.compute(tasks, finisher(output, 0, numbers, len(places), progress))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 
@@ -36,6 +35,7 @@ from .work import (
     wavelet_name,
     zarr_format_number,
 )
+from .writing import run_token
 
 __all__ = ["inverse", "read_coefficients", "transform"]
 
@@ -131,14 +131,16 @@ def transform(
         attributes=dict(given.array.attrs),
         version=version(),
     )
-    work = describe_work("transform", given, header.to_json(), dtype=result.name, zarr_format=number)
-    with PartialStore(path, work, overwrite, resume) as output:
+    work = describe_work(
+        "transform", given, header.to_json(), dtype=result.name, zarr_format=number, backend=backend
+    )
+    with PartialStore(path, work, overwrite, resume) as output, run_token() as token:
         if not output.prepared:
             with output.preparing():
                 group = create_group(output, number, {"undula": header.to_json()})
                 create_bands(group, header, result, output.scratch)
         stages = forward_stages(
-            uuid4().hex,
+            token,
             given.location,
             str(output.path),
             output.scratch,
@@ -206,14 +208,14 @@ def inverse(
     low = open_source(f"{source}/{APPROXIMATION}")
     path = checked_target(target, str(Path(source).absolute()))
     number = zarr_format_number(zarr_format, group)
-    work = describe_work("inverse", low, header.to_json(), zarr_format=number)
-    with PartialStore(path, work, overwrite, resume) as output:
+    work = describe_work("inverse", low, header.to_json(), zarr_format=number, backend=backend)
+    with PartialStore(path, work, overwrite, resume) as output, run_token() as token:
         if not output.prepared:
             with output.preparing():
                 _create_array(output, header, number)
                 create_scratch(output, header, header.chunks, low.dtype)
         stages = inverse_stages(
-            uuid4().hex,
+            token,
             str(Path(source).absolute()) if "://" not in str(source) else str(source),
             str(output.path),
             output,

@@ -26,7 +26,9 @@ __all__ = ["JOURNAL", "PartialStore", "check_store", "is_incomplete", "is_store"
 JOURNAL = ".undula-journal"
 SUFFIX = ".partial"
 SCRATCH = ".undula-scratch"  # Folder of arrays that are removed at the end.
+STATE = "state.json"  # In that folder.
 METADATA = ("zarr.json", ".zarray", ".zgroup")
+MAX_SHOWN = 80  # Characters of a part of a description that an error shows.
 PREPARED, COMPLETE = "prepared", "complete"
 
 
@@ -62,6 +64,9 @@ class PartialStore:
         Whether to replace a store that exists, when the new one is complete.
     resume : bool
         Whether to go on with what an earlier run has left.
+    known : bool, default True
+        Whether the description says all that the result depends on. What other work leaves is of no use: it
+        is removed, after an error or when the work begins again.
 
     Attributes
     ----------
@@ -75,12 +80,37 @@ class PartialStore:
         Samples of these regions that are NaN or infinite, as far as they were counted.
     """
 
-    def __init__(self, target: Path, work: Mapping[str, Any], overwrite: bool, resume: bool) -> None:
-        self.target, self.work = target, json.loads(json.dumps(work))
+    def __init__(
+        self, target: Path, work: Mapping[str, Any], overwrite: bool, resume: bool, known: bool = True
+    ) -> None:
+        self.target, self.work, self.known = target, json.loads(json.dumps(work)), known
         self.path = partial_path(target).absolute()
         self.overwrite, self.resume = overwrite, resume
         self.prepared, self.done, self.non_finite = False, set[tuple[int, int]](), 0
         self._file: int | None = None
+
+    @property
+    def begun(self) -> bool:
+        """Whether an interrupted run leaves anything for the next one."""
+        return bool(self.done) or self._state.is_file()
+
+    @property
+    def _state(self) -> Path:
+        return self.scratch / STATE
+
+    def save(self, state: Any) -> None:
+        """Keep what is known before regions can be written, in JSON's types."""
+        self.scratch.mkdir(exist_ok=True)
+        temporary = self._state.with_suffix(".new")
+        temporary.write_text(json.dumps(state), encoding="utf-8")
+        os.replace(temporary, self._state)
+
+    def saved(self) -> Any:
+        """Return what was saved last; None if there is nothing."""
+        try:
+            return json.loads(self._state.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
 
     @property
     def scratch(self) -> Path:
@@ -114,7 +144,7 @@ class PartialStore:
         first, *lines = text.split("\n")[:-1] or [""]  # The last line may be incomplete.
         if self.resume and PREPARED in lines:
             earlier = json.loads(first)
-            if earlier == self.work:
+            if earlier == self.work and self.known:
                 self.prepared = True
                 for line in lines:
                     if line not in (PREPARED, COMPLETE):
@@ -124,13 +154,11 @@ class PartialStore:
                 assert self._file is not None
                 os.ftruncate(self._file, len(text[: text.rindex("\n") + 1].encode()))
                 return
-            if not self.overwrite:
-                names = [name for name in self.work if earlier.get(name) != self.work[name]]
-                name = names[0] if names else "the work"
+            if earlier != self.work and not self.overwrite:
+                difference = _difference(earlier, self.work)
                 raise FileError(
-                    f"{self.path} is the half-written output of other work ({name} was"
-                    f" {earlier.get(name)!r}, and is {self.work.get(name)!r}); run the earlier command again"
-                    " to complete it, or add --overwrite (overwrite=True) to start again"
+                    f"{self.path} is the half-written output of other work ({difference}); run the"
+                    " earlier command again to complete it, or pass overwrite=True to start again"
                 )
         self._close()
         shutil.rmtree(self.path)
@@ -186,7 +214,7 @@ class PartialStore:
             raise FileError(f"cannot write {self.target}: {failure.strerror or failure}") from None
         finally:
             self._close()
-            if error is not None and not self.done:
+            if error is not None and not (self.begun and self.known):
                 shutil.rmtree(self.path, ignore_errors=True)
 
     def _complete(self) -> None:
@@ -207,6 +235,18 @@ class PartialStore:
             shutil.rmtree(replaced, ignore_errors=True)
 
 
+def _difference(earlier: Any, now: Any, name: str = "the work") -> str:
+    """Say where two descriptions differ first."""
+    if isinstance(earlier, dict) and isinstance(now, dict):
+        for key in {**now, **earlier}:
+            if earlier.get(key) != now.get(key):
+                return _difference(earlier.get(key), now.get(key), key)
+    texts = repr(earlier), repr(now)
+    if max(map(len, texts)) > MAX_SHOWN:
+        return f"{name} is another"
+    return f"{name} was {texts[0]}, and is {texts[1]}"
+
+
 def check_store(target: Path, overwrite: bool) -> None:
     """Raise an error if an output cannot be written, or exists and may not be replaced."""
     if not target.exists():
@@ -215,6 +255,5 @@ def check_store(target: Path, overwrite: bool) -> None:
         raise FileError(f"cannot write {target}: it exists and is not a Zarr store; name another output")
     if not overwrite:
         raise FileError(
-            f"{target} exists and would be lost; add --overwrite (overwrite=True) to replace it, or name"
-            " another output"
+            f"{target} exists and would be lost; pass overwrite=True to replace it, or name another output"
         )

@@ -164,7 +164,7 @@ def imported_image(
     if not set(stack.names) <= set(OME_AXES):
         raise ArgumentError(
             f"OME-Zarr has the axes T, C, Z, Y and X, and those of {source} are {stack.description()}; name"
-            " them with --axes of a filter, such as undula denoise --axes ZYX"
+            " them with axes='ZYX' of a filter"
         )
     if picture.channel_axis is not None and "C" in stack.names:
         raise ArgumentError(f"{source} has channels and pixels of several samples, which OME-Zarr has not")

@@ -30,6 +30,7 @@ from .blocks import BlockGrid, BlockWindow, StageTransform
 from .opening import OME_NAMES, SPACE, SourceArray, open_array, read_window
 from .partial import SUFFIX
 from .work import to_dtype
+from .writing import write_region, writing
 
 __all__ = [
     "ChunkCopyStage",
@@ -164,7 +165,7 @@ class PyramidStage:
 
     def _write(self, location: str, region: tuple[slice, ...], values: Any) -> None:
         if values.size:
-            open_array(location, self.token, True)[region] = values
+            write_region(location, self.token, region, values)
 
 
 @dataclass(frozen=True)
@@ -196,11 +197,12 @@ class ChunkCopyStage:
         for index in range(first, min(first + CHUNKS_AT_ONCE, prod(self.counts))):
             key = metadata.encode_chunk_key(tuple(map(int, np.unravel_index(index, self.counts))))
             target = Path(self.target, key)
-            target.parent.mkdir(parents=True, exist_ok=True)
             temporary = target.with_name(f"{target.name}.{uuid4().hex}{SUFFIX}")
             try:
-                shutil.copyfile(Path(self.source, key), temporary)
-                os.replace(temporary, target)
+                with writing(self.token):
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(Path(self.source, key), temporary)
+                    os.replace(temporary, target)
             except FileNotFoundError:
                 continue
             except OSError:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 
@@ -49,6 +48,7 @@ from .work import (
     version,
     wavelet_name,
 )
+from .writing import run_token
 
 __all__ = ["level_shapes", "pyramid", "refine"]
 
@@ -166,8 +166,8 @@ def pyramid(
     ome = multiscales(title, names, units, sizes, numbers, count, wavelet, centre, header.version)
     if given.omero is not None:
         ome["omero"] = dict(given.omero)
-    work = describe_work("pyramid", given, header.to_json(), details=details, ome=ome)
-    with PartialStore(path, work, overwrite, resume) as output:
+    work = describe_work("pyramid", given, header.to_json(), details=details, ome=ome, backend=backend)
+    with PartialStore(path, work, overwrite, resume) as output, run_token() as token:
         transforms = header.stages()
         if not output.prepared:
             with output.preparing():
@@ -179,7 +179,7 @@ def pyramid(
                 else:
                     _create_lows(output, header, transforms, dtype)
         stages = _pyramid_stages(
-            output, given, header, transforms, factor, dtype, details, backend, str(source)
+            token, output, given, header, transforms, factor, dtype, details, backend, str(source)
         )
         with task_runner(scheduler, workers, runner) as running:
             run_stages(running, output, stages, progress)
@@ -259,6 +259,7 @@ def _create_lows(
 
 
 def _pyramid_stages(
+    token: str,
     output: PartialStore,
     source: SourceArray,
     header: CoefficientHeader,
@@ -270,7 +271,7 @@ def _pyramid_stages(
     name: str,
 ) -> list[Any]:
     """Return the stages that write all levels of a pyramid; ``name`` is what errors call the source."""
-    token, root = uuid4().hex, str(output.path)
+    root = str(output.path)
     bands = f"{root}/{COEFFICIENTS}"
     stages: list[Any] = []
     location, level = source.location, 0

@@ -10,8 +10,11 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
+from multiprocessing.pool import ThreadPool
+from queue import Empty, SimpleQueue
+from threading import Event, Lock, Semaphore, Thread
 from typing import Any
 
 from ..engines.threads import MAX_THREADS, get_num_threads
@@ -68,25 +71,55 @@ class ThreadRunner(TaskRunner):
         return min(get_num_threads(), self.limit or MAX_THREADS)
 
     def run(self, function: Callable[[Any], Any], items: Sequence[Any], finished: Finished) -> None:
-        """Call a function with each item."""
-        threads = self.threads
-        numbers = iter(range(len(items)))
-        pending: dict[Future[Any], int] = {}
-        with ThreadPoolExecutor(threads, "undula-stores") as pool:
-            try:
-                while True:
-                    for number in numbers:
-                        pending[pool.submit(function, items[number])] = number
-                        if len(pending) > threads:
-                            break
-                    if not pending:
-                        return
-                    # The timeout lets an interrupt through on systems where waiting would block it.
-                    for future in wait(pending, POLL_S, FIRST_COMPLETED).done:
-                        finished(pending.pop(future), future.exception() or future.result())
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        """Call a function with each item.
+
+        After an error, tasks that have begun are finished; after an interrupt, they are left behind.
+        """
+        numbers, lock, stopped = iter(range(len(items))), Lock(), Event()
+        results: SimpleQueue[tuple[int, Any]] = SimpleQueue()
+        waiting = Semaphore(2 * self.threads)  # Results that nobody has taken, and tasks that run.
+
+        def work() -> None:
+            while True:
+                waiting.acquire()
+                with lock:
+                    number = None if stopped.is_set() else next(numbers, None)
+                if number is None:
+                    waiting.release()
+                    return
+                try:
+                    result = function(items[number])
+                except BaseException as error:
+                    result = error
+                results.put((number, result))
+
+        def stop() -> None:
+            stopped.set()
+            waiting.release(1 + len(threads))
+
+        threads = [
+            Thread(target=work, name="undula-stores", daemon=True)
+            for _ in range(min(self.threads, len(items)))
+        ]
+        try:
+            for thread in threads:
+                thread.start()
+            left = len(items)
+            while left:
+                try:  # The timeout lets an interrupt through on systems where waiting would block it.
+                    number, result = results.get(timeout=POLL_S)
+                except Empty:
+                    continue
+                waiting.release()
+                finished(number, result)
+                left -= 1
+        except Exception:
+            stop()
+            for thread in threads:
+                thread.join()
+            raise
+        finally:
+            stop()
 
     def compute(self, values: Sequence[Any], finished: Finished) -> None:
         """Compute delayed values on Dask's scheduler of threads.
@@ -107,8 +140,17 @@ class ThreadRunner(TaskRunner):
         join, joined = delayed(_nothing, pure=False), list(values)
         while len(joined) > 1:
             joined = [join(joined[k : k + MAX_JOINED]) for k in range(0, len(joined), MAX_JOINED)]
-        with Callback(posttask=posttask):
-            compute(*joined, scheduler="threads", num_workers=self.threads, traverse=False)
+        # Its threads are daemons: they do not keep a process that was interrupted until their tasks end.
+        pool = ThreadPool(self.threads)
+        try:
+            with Callback(posttask=posttask):
+                compute(*joined, scheduler="threads", pool=pool, traverse=False)
+        except Exception:
+            pool.terminate()
+            pool.join()
+            raise
+        finally:
+            pool.close()
 
 
 class ClusterRunner(TaskRunner):

@@ -100,7 +100,11 @@ def continuing(output: PartialStore, total: int) -> Iterator[None]:
         yield
     except Exception as error:  # Tasks, Zarr and schedulers raise errors of many kinds.
         done, hint = len(output.done), ""
-        if done and (isinstance(error, SchedulerError) or not isinstance(error, UndulaError)):
+        if (
+            output.begun
+            and output.known
+            and (isinstance(error, SchedulerError) or not isinstance(error, UndulaError))
+        ):
             hint = f"; {done} of {total} regions are done, run the same command again to continue"
         raise work_error(error, output.target, hint) from None
 

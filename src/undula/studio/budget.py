@@ -5,7 +5,7 @@
     decoding, filtering  use the rest, and wait for each other if it is not enough for all at once
 
 Memory is not measured: each user of it declares its needs in advance, so that simultaneous work cannot exceed
-the total.
+the total. Those of filters are estimated by :func:`undula.filters.memory.working_memory`.
 """
 
 from __future__ import annotations
@@ -17,32 +17,21 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from ..engines.memory import MEMORY_ADVICE, memory_size
 from ..errors import FileError
-from ..filters import Pipeline
 from .decoding import StudioLimits
 
-__all__ = ["BYTES_PER_SAMPLE", "MemoryBudget", "ServerBudget", "working_memory"]
+__all__ = ["BYTES_PER_SAMPLE", "MemoryBudget", "ServerBudget", "pyramid_memory"]
 
 SMALL_WORK_BYTES = 32 << 20  # work that never waits
-BYTES_PER_SAMPLE = 24  # working memory of a filter for each sample, measured
-SHIFT_BYTES_PER_SAMPLE = 40  # additional bytes for each translation-invariant level
-RESULT_BYTES_PER_SAMPLE = 32  # additional bytes for stages on the result, such as groups of blocks
-PHOTON_BYTES_PER_SAMPLE = 64  # additional bytes for the noise of photons
+BYTES_PER_SAMPLE = 24  # working memory of figures for each sample
 PYRAMID_BYTES_PER_PIXEL = 48
 
 
-def working_memory(frame: Any, pipeline: Pipeline, pyramid: bool = False, count: int = 1) -> int:
-    """Return an upper bound on the bytes needed to filter frames together, or to render pyramids of one."""
+def pyramid_memory(frame: Any) -> int:
+    """Return an upper bound on the bytes needed to render the pyramids of a frame."""
     precision = 2 if frame.dtype.itemsize > 2 and frame.dtype != "float32" else 1
-    if pyramid:
-        return int(precision * PYRAMID_BYTES_PER_PIXEL * frame.shape[0] * frame.shape[1])
-    shifts = min(int(pipeline.invariant), 64 if pipeline.level is None else pipeline.level)
-    if pipeline.invariant is True or shifts > 10:
-        shifts = 10
-    nbytes = BYTES_PER_SAMPLE + SHIFT_BYTES_PER_SAMPLE * shifts
-    nbytes += RESULT_BYTES_PER_SAMPLE * any("result" in stage.places() for stage in pipeline.stages)
-    nbytes += PHOTON_BYTES_PER_SAMPLE * (pipeline.photons is not None)
-    return int(precision * frame.size * nbytes * count)
+    return int(precision * PYRAMID_BYTES_PER_PIXEL * frame.shape[0] * frame.shape[1])
 
 
 class MemoryBudget:
@@ -79,9 +68,8 @@ class MemoryBudget:
         """Lend bytes to a computation, as soon as they are available."""
         if not self.can_lend(nbytes):
             raise FileError(
-                f"this takes {nbytes / 1e6:,.0f} MB of memory, and {(self.total - self.held) / 1e6:,.0f} MB"
-                " are available: choose fewer shifts, close a file, or start the Studio with a larger"
-                " --max-memory"
+                f"this takes {memory_size(nbytes)} of memory, and {memory_size(self.total - self.held)} are"
+                f" available: {MEMORY_ADVICE}, close a file, or start the Studio with a larger --max-memory"
             )
         nbytes = nbytes if nbytes > SMALL_WORK_BYTES else 0
         while nbytes and self.working and self.working + nbytes > self.total - self.held:

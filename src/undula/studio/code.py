@@ -93,6 +93,8 @@ class CodeSource:
         Index of the page or frame to filter, for files with several.
     plane : int, default 0
         The axis of a volume across which pages are taken.
+    volume : str, default ""
+        The expression that selects the volume from the pixels of a stack of several ones.
     kind : {"picture", "video", "dicom"}, default "picture"
     protects : bool, default True
         Whether burned-in text and colours of a DICOM file are left alone.
@@ -101,6 +103,7 @@ class CodeSource:
     name: str
     page: int | None = None
     plane: int = 0
+    volume: str = ""
     kind: str = "picture"
     protects: bool = True
 
@@ -147,11 +150,15 @@ def python_code(applied: AppliedChain, source: CodeSource, target: str) -> str:
     elif source.page is None:
         lines += [f"picture = undula.io.read({source.code})", "result = picture.filtered(pipeline)"]
     else:
-        lines += [
-            f"picture = undula.io.read({source.code}).for_screen()",
-            "channels = None if picture.channel_axis is None else -1",
-            f"result = pipeline(picture.pixels[{':, ' * source.plane}{source.page}], channel_axis=channels)",
-        ]
+        if source.plane:
+            lines += [
+                f"volume = undula.io.read({source.code}).for_screen()",
+                f"pixels = volume.pixels{source.volume}[{':, ' * source.plane}{source.page}]",
+                "page = undula.io.Picture(pixels, stored=volume.stored)",
+            ]
+        else:
+            lines.append(f"page = undula.io.read({source.code}).page({source.page})")
+        lines.append("result = page.filtered(pipeline).for_screen().pixels")
     return _program(imports, [*lines, f"undula.io.write({target!r}, result)"])
 
 

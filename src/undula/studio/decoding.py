@@ -11,19 +11,19 @@ from __future__ import annotations
 import ctypes
 import json
 import math
-import os
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..engines.memory import installed_memory, memory_size
 from ..errors import FileError, UndulaError
 from ..io import DEFAULT_MAX_PIXELS, read
 from ..io.decoder import VideoReader
@@ -32,6 +32,7 @@ from ..io.display import frame_rate
 from ..io.files import detect_kind
 from ..io.picture import Picture
 from ..io.protection import find_protected, is_grey_outside
+from ..io.raster import read_header
 from .dicom import dicom_facts
 
 __all__ = [
@@ -39,23 +40,17 @@ __all__ = [
     "StudioLimits",
     "describe_file",
     "dicom_rate",
-    "installed_memory",
     "limit_memory",
     "picture_rate",
+    "screen_pixels",
     "stack_axes",
 ]
 
 Array = NDArray[Any]
 Admit = Callable[[dict[str, Any]], None]
 MAX_MAGNITUDE = 1e15  # of samples: their squares must not overflow
+MIN_SPAN = 1e-300  # of samples that are not taken for equal: 255 divided by it must not overflow
 M_ARENA_MAX = -8  # the parameter of glibc's mallopt that sets the number of heaps
-
-
-def installed_memory() -> int:
-    """Return the bytes of physical memory, or 8 GiB where the system does not say."""
-    with suppress(ValueError, OSError, AttributeError):
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return 8 << 30
 
 
 @dataclass(frozen=True)
@@ -84,7 +79,7 @@ class StudioLimits:
     memory: int = 4 << 30
     seconds: float = 30.0
     disk: int = 8 << 30
-    total: int = field(default_factory=lambda: min(8 << 30, installed_memory() // 2))
+    total: int = field(default_factory=lambda: min(8 << 30, (installed_memory() or 8 << 30) // 2))
 
 
 class FileDecoder:
@@ -104,7 +99,7 @@ class FileDecoder:
     about : dict
         Description: ``kind`` ("picture" or "video"), ``shape``, ``pages``, ``rate``, ``low``, ``high``, …
     pixels : array or None
-        All pixels of a picture, or the first frame of a video.
+        All pixels of a picture as the file has them, or the first frame of a video.
     protected : array of bool or None
         Where a picture has burned-in text or colours that filters leave alone.
     """
@@ -137,7 +132,7 @@ class FileDecoder:
         except BaseException:
             self.close()
             raise
-        if self.about["kind"] == "picture":
+        if self.about["kind"] == "picture" and not self.about["profiled"]:
             self.close()
 
     def frame(self, number: int, ahead: int | None = None) -> Array:
@@ -157,6 +152,19 @@ class FileDecoder:
             assert pixels is not None
             return pixels
 
+    def for_screen(self, picture: Picture) -> Array:
+        """Return the pixels of a part of a picture as :meth:`undula.io.Picture.for_screen` does.
+
+        Colours are converted by the profile of the file, which only the worker process may interpret.
+        """
+        with self._lock:
+            pixels = np.ascontiguousarray(picture.pixels)
+            self._request(screen=pixels.shape, dtype=str(pixels.dtype), pages=picture.pages)
+            self._send(pixels.data.cast("B"))
+            _, shown = self._answer()
+            assert shown is not None
+            return shown
+
     def close(self) -> None:
         """End the worker process."""
         process, self._closed = self._process, True
@@ -169,9 +177,12 @@ class FileDecoder:
                     pipe.close()
 
     def _request(self, **request: Any) -> None:
+        self._send(json.dumps(request).encode() + b"\n")
+
+    def _send(self, data: bytes | memoryview) -> None:
         assert self._process.stdin is not None
         try:
-            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            self._process.stdin.write(data)
             self._process.stdin.flush()
         except (OSError, ValueError):
             raise FileError("the decoder process has ended; open the file again") from None
@@ -263,36 +274,50 @@ def _display_range(pixels: Array) -> tuple[float, float]:
         raise FileError(
             f"its values reach {magnitude:.3g}; the Studio supports magnitudes up to {MAX_MAGNITUDE:g}"
         )
-    return (low, high) if high - low > max(1e-30, 1e-12 * magnitude) else (low, low + max(1.0, abs(low)))
+    is_constant = high - low <= max(MIN_SPAN, 1e-12 * magnitude)
+    return (low, low + (abs(low) or 1.0)) if is_constant else (low, high)
 
 
-def describe_file(path: Path, limit: int) -> tuple[dict[str, Any], Array, VideoReader | None]:
-    """Return the description of a file, its pixels or its first frame, and the reader of a video."""
+def describe_file(path: Path, limit: int) -> tuple[dict[str, Any], Picture | VideoReader]:
+    """Return the description of a file, and the picture or the reader of a video."""
     if detect_kind(path) != "video":
-        return *_read_picture(path, limit), None
+        return _read_picture(path, limit)
     reader = VideoReader(path, limit)
     known = reader.video
     about = {"kind": "video", "pages": max(1, known.frames), "rate": known.rate or 25.0, "color": True}
-    return about | {"low": 0.0, "high": 255.0, "format": known.codec}, reader.frame(0), reader
+    return about | {"low": 0.0, "high": 255.0, "format": known.codec}, reader
 
 
-def _read_picture(path: Path, limit: int) -> tuple[dict[str, Any], Array]:
-    original = read(path, limit)
-    picture = original.for_screen()
-    pixels = picture.pixels
-    if pixels.dtype == np.bool_:
-        pixels = pixels.astype(np.uint8) * 255
-    pixels = np.ascontiguousarray(pixels.astype(pixels.dtype.newbyteorder("="), copy=False))
+def screen_pixels(picture: Picture) -> Array:
+    """Return the pixels of a picture as a screen shows them."""
+    pixels = picture.for_screen().pixels
+    return np.ascontiguousarray(pixels.astype(np.uint8) * 255 if pixels.dtype == np.bool_ else pixels)
+
+
+def _read_picture(path: Path, limit: int) -> tuple[dict[str, Any], Picture]:
+    picture = read(path, limit)
+    native = picture.pixels.astype(picture.pixels.dtype.newbyteorder("="), copy=False)
+    picture = picture.with_pixels(native)
+    pixels = screen_pixels(picture)
     valid = picture.stored.valid(pixels) if picture.stored is not None else None
     low, high = _display_range(pixels if valid is None or not valid.any() else pixels[valid])
+    dataset = picture.about.get("dataset")
+    pages = pixels.ndim > 2 and (picture.pages or bool(picture.page_channels))
     about: dict[str, Any] = {
         "kind": "picture",
         "format": picture.kind,
-        "pages": len(pixels) if picture.pages else 0,
-        "color": picture.channel_axis is not None,
-        "stack": stack_axes(original, len(picture.all_pages)),
+        "pages": len(pixels) if pages else 0,
+        "color": pixels.ndim - pages > 2,
+        "stack": stack_axes(picture),
+        "profiled": picture.space == "cmyk" and picture.profile is not None,
+        "converted": 0 if pixels is native else pixels.nbytes,
+        "source": {
+            "pages": picture.pages,
+            "channels": picture.channels,
+            "orientation": picture.orientation,
+            "about": {"photometric": picture.about.get("photometric")} if dataset is None else {},
+        },
     }
-    dataset = picture.about.get("dataset")
     if dataset is not None:
         facts = dicom_facts(dataset)
         if picture.channel_axis is None:
@@ -308,7 +333,7 @@ def _read_picture(path: Path, limit: int) -> tuple[dict[str, Any], Array]:
     rate = picture_rate(picture)
     if rate:
         about["rate"] = rate
-    return about | {"low": low, "high": high}, pixels
+    return about | {"low": low, "high": high}, picture
 
 
 def dicom_rate(dataset: Any) -> float:
@@ -322,14 +347,14 @@ def picture_rate(picture: Picture) -> float:
     return 1000 / (sum(durations) / len(durations)) if durations else 0.0
 
 
-def stack_axes(picture: Picture, pages: int) -> tuple[str, tuple[int, ...]]:
+def stack_axes(picture: Picture) -> tuple[str, tuple[int, ...]]:
     """Return the letters and lengths of the axes in front of rows and columns.
 
     Channels that are shown as pages are the last one of them.
     """
     axes = picture.stack_axes
     letters, lengths = axes.names[:-2], axes.shape[:-2]
-    channels = pages // max(1, math.prod(lengths))
+    channels = len(picture.page_channels)
     return (letters + "C", (*lengths, channels)) if channels > 1 else (letters, lengths)
 
 
@@ -355,6 +380,23 @@ def _reply_error(error: BaseException, path: Path) -> None:
     _reply({"error": " ".join(text.replace(str(path), "the file").split())[:300]})
 
 
+def _receive(request: dict[str, Any]) -> Array:
+    """Return the pixels that follow a request."""
+    shape, dtype = request["screen"], np.dtype(request["dtype"])
+    data = sys.stdin.buffer.read(math.prod(shape) * dtype.itemsize)
+    return np.frombuffer(data, dtype).reshape(shape)
+
+
+def _check_size(path: Path, memory: int) -> None:
+    """Raise an error for a picture whose header tells that it does not fit, before it is decoded."""
+    header = None if detect_kind(path) == "video" else read_header(path)
+    if header is not None and 2 * header.pixels.nbytes > memory:
+        raise FileError(
+            f"decoding it takes {memory_size(2 * header.pixels.nbytes)} of memory, and {memory_size(memory)}"
+            " are allowed: open a part of it, or start the Studio with a larger --max-memory"
+        )
+
+
 def _main() -> None:
     """Answer requests until the pipe is closed."""
     request = json.loads(sys.stdin.buffer.readline())
@@ -362,16 +404,20 @@ def _main() -> None:
     try:
         limit_worker(request["memory"])
         _use_one_heap()
-        about, pixels, reader = describe_file(path, request["pixels"])
-        _reply(about, pixels)
-        if reader is None:
-            return
+        _check_size(path, request["memory"])
+        about, source = describe_file(path, request["pixels"])
+        _reply(about, source.pixels if isinstance(source, Picture) else source.frame(0))
     except BaseException as error:  # Decoders raise all kinds of errors for damaged files.
         _reply_error(error, path)
         return
     for line in sys.stdin.buffer:
         try:
-            _reply({}, reader.frame(int(json.loads(line)["frame"])))
+            request = json.loads(line)
+            if isinstance(source, Picture):
+                part = _receive(request)
+                _reply({}, screen_pixels(replace(source, pixels=part, pages=request["pages"], stack=None)))
+            else:
+                _reply({}, source.frame(int(request["frame"])))
         except BaseException as error:  # As above.
             _reply_error(error, path)
 

@@ -13,12 +13,13 @@ from ..errors import UndulaError
 from .code import CodeSource, command_line, python_code
 from .exports import Export, file_stem, file_suffix
 from .extents import AppliedChain
-from .widgets import identify
+from .widgets import check_box, identify
 
 if TYPE_CHECKING:
     from .page import Page
+    from .session import Session
 
-__all__ = ["code_dialog", "export_dialog", "keys_dialog"]
+__all__ = ["code_dialog", "export_dialog", "keys_dialog", "reproducing_code"]
 
 KEYS = {
     "1 … 6": "result, before | after, side by side, difference, analysis, filtered analysis",
@@ -52,6 +53,12 @@ def keys_dialog(page: Page) -> Any:
     """Show the list of keyboard shortcuts."""
     with _named("Keyboard shortcuts") as dialog, ui.card().classes("q-pa-md").props('data-testid="keys"'):
         ui.html("<h2 class='text-h6'>Keyboard shortcuts</h2>", sanitize=False)
+        check_box(
+            "Single letters, digits and signs are shortcuts",
+            page.storage.letters,
+            page.storage.use_letters,
+            "letters",
+        )
         rows = "".join(
             "<div>"
             + " ".join(f"<kbd>{html.escape(k)}</kbd>" for k in keys.split())
@@ -68,27 +75,37 @@ def keys_dialog(page: Page) -> Any:
     return dialog
 
 
-def code_dialog(page: Page) -> Any:
-    """Show a command and a program that reproduce the result."""
-    session, shown = page.session, page.session.current
+def reproducing_code(session: Session) -> tuple[str, str]:
+    """Return a command and a program that reproduce the result of a session.
+
+    Both write the whole file, unless it has several pages and these are filtered one by one: then the program
+    writes the one that is shown.
+    """
+    shown = session.current
     applied, source, sample_suffix = AppliedChain(session.chain.pipeline()), CodeSource("picture.png"), ""
     stem, suffix, whole_suffix = "picture", ".png", ".png"
     if shown is not None:
         applied = session.chain.applied(shown.first_frame.shape, shown.extents)
         suffix = ".png" if shown.first_frame.dtype.name in ("uint8", "uint16") else ".npy"
         whole_suffix = file_suffix(shown)
-        source = replace(source, page=session.number if shown.pages else None, plane=shown.plane)
+        number = session.number if shown.pages else None
+        source = replace(source, page=number, plane=shown.plane, volume=shown.volume_code)
     if shown is not None and shown.path is not None:
         is_scan = shown.dicom is not None and (not shown.plane or applied.is_window)
         kind = "video" if shown.video else "dicom" if is_scan else "picture"
         protects = shown.protects or shown.protected is None
         source = replace(source, name=shown.source, kind=kind, protects=protects)
         stem, sample_suffix = file_stem(shown), shown.path.suffix
-        if kind == "dicom" or (applied.extent is not None and kind == "picture"):
+        if kind == "dicom" or (kind == "picture" and (applied.extent is not None or not shown.pages)):
             suffix = whole_suffix
     target = f"{stem}-filtered".replace(" ", "-")
-    code = python_code(applied, source, target + suffix)
     command = command_line(applied, source.name, target + whole_suffix, sample_suffix, source.protects)
+    return command, python_code(applied, source, target + suffix)
+
+
+def code_dialog(page: Page) -> Any:
+    """Show the code that reproduces the result."""
+    command, code = reproducing_code(page.session)
     with (
         _named("Code for this result") as dialog,
         ui.card().style("width:min(820px,94vw);max-width:none"),

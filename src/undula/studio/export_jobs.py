@@ -234,7 +234,7 @@ def _run_picture(job: ExportJob, source: Path, target: Path, progress: Progress)
     applied = job.applied("picture")
     if job.extent:
         picture = io.read(source, job.pixels)
-        letters, lengths = stack_axes(picture, len(picture.for_screen().all_pages))
+        letters, lengths = stack_axes(picture)
         stack = StackNames.of(StackAxes(f"{letters}YX", (*lengths, *picture.pixels.shape[:2])))
         applied = job.applied("clip" if picture_rate(picture) else "volume", False, stack)
     axes = None if applied.extent is None else applied.extent.axes
@@ -250,14 +250,15 @@ def _run_picture(job: ExportJob, source: Path, target: Path, progress: Progress)
         return
     picture = io.read(source, job.pixels)
     if applied.over is None:
-        picture = picture.for_screen()
-        filtered: Iterable[Array] = picture.filtered_pages(applied.pipeline, backend=job.backend)
+        pages = (picture.page(number) for number in range(picture.page_count))
+        filtered: Iterable[Array] = (
+            page.filtered(applied.pipeline, backend=job.backend).for_screen().pixels for page in pages
+        )
     else:
         picture = picture if axes is None else picture.with_axes(axes)
         result = picture.filtered(applied.pipeline, over=applied.over, backend=job.backend)
-        picture = result.for_screen()
-        filtered = picture.all_pages
-    _write_frames(target, filtered, len(picture.all_pages), progress)
+        filtered = result.for_screen().all_pages
+    _write_frames(target, filtered, picture.page_count, progress)
 
 
 def run_job(job: ExportJob, progress: Progress) -> None:

@@ -20,12 +20,11 @@ from ..errors import UndulaError
 from ..filters import Pipeline
 from ..filters.verbs import Denoising
 from ..io.files import IMAGES, READ_ONLY_VIDEOS, VIDEOS
-from .budget import working_memory
 from .chain import FilterChain
 from .code import command_words
 from .export_jobs import ExportJob, ExportProcess, export_path, export_suffixes
 from .inputs import Input
-from .renderer import frames_together
+from .renderer import filter_memory
 
 if TYPE_CHECKING:
     from .session import Session
@@ -223,8 +222,7 @@ class ExportList:
         chain, path = self._session.chain.fit_shape(shown.first_frame.shape), shown.path
         applied = chain.applied(shown.first_frame.shape, shown.extents)
         assert path is not None
-        count = frames_together(shown, applied)
-        nbytes = EXPORT_WORK_BYTES + 2 * working_memory(shown.first_frame, applied.pipeline, count=count)
+        nbytes = EXPORT_WORK_BYTES + 2 * filter_memory(shown, applied)
         options = _job_options(self._session.chain, chain.pipeline())
         options |= {"protects": shown.protects, "command": command_words(applied)}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
 from pathlib import Path
@@ -21,13 +21,14 @@ from ..io.files import import_optional
 from ..io.stack import StackAxes
 from ..io.stored import StoredRange
 from .budget import MemoryBudget
-from .decoding import FileDecoder, StudioLimits, describe_file
+from .decoding import FileDecoder, StudioLimits, describe_file, screen_pixels
 from .dicom import DicomFacts
 from .extents import TIME, VOLUME, Extent, StackNames, extents_of
 
 __all__ = ["Camera", "DisplayRange", "Input", "jpeg_thumbnail", "open_input", "sample_thumbnail"]
 
 Array = NDArray[Any]
+Work = Callable[..., Any]
 VIDEO_DECODER_BYTES = 160 << 20  # memory of a video decoder, besides its frames
 VIDEO_DECODER_FRAMES = 16  # frames that a video decoder holds
 PYRAMID_BYTES_PER_BYTE = 12  # memory of both pyramids per byte of a plane, as numbers and as bitmaps
@@ -82,6 +83,8 @@ class Input:
 
     memory: MemoryBudget | None = None
     held = 0
+    _picture: Picture | None = None  # the pixels as the file has them, from which results are computed
+    _profiled = False  # whether a profile of the file converts its colours
 
     def __init__(self, name: str, decoder: FileDecoder, source: str, path: Path | None) -> None:
         about = decoder.about
@@ -97,7 +100,10 @@ class Input:
         self.stored = _stored_range(about.get("stored"))
         self.dicom = DicomFacts.from_dict(about["dicom"]) if "dicom" in about else None
         assert decoder.pixels is not None
-        self._pixels = decoder.pixels
+        self._pixels, self._profiled = decoder.pixels, bool(about.get("profiled"))
+        if not self.video:
+            self._picture = Picture(self._pixels, self.format, stored=self.stored, **about["source"])
+            self._pixels = self.screen(self._picture)
         self.color = bool(about["color"])
         self.protected, self.protects = decoder.protected, decoder.protected is not None
         self._grey_outside = bool(about.get("grey outside"))
@@ -127,6 +133,16 @@ class Input:
         extent = self.extents[VOLUME]
         return self._pixels if extent.is_window else self.together(self._plane_page, extent)[0]
 
+    @property
+    def volume_code(self) -> str:
+        """The expression that selects :attr:`volume` from the pixels of a stack of several volumes."""
+        if not self.plane or len(self.stack.lengths) < 2:
+            return ""
+        _, index = self.together(self._plane_page, self.extents[VOLUME])
+        lengths = "".join(f"{length}, " for length in self.stack.lengths)
+        places = ", ".join(":" if isinstance(place, slice) else f"{place}" for place in index)
+        return f".reshape({lengths}*volume.pixels.shape[1:])[{places}]"
+
     def together(self, number: int, extent: Extent) -> tuple[Array, tuple[int | slice, ...]]:
         """Return the pixels that a page is filtered together with, and their index in the stack."""
         pixels = self._pixels.reshape(*self.stack.lengths, *self._pixels.shape[1:])
@@ -134,21 +150,71 @@ class Input:
         index = tuple(slice(None) if letter in extent.over else place for letter, place in places)
         return pixels[index], index
 
-    def filtered_together(self, number: int, extent: Extent, work: Any, **options: Any) -> Array:
-        """Filter what a page is filtered together with, by :meth:`undula.io.Picture.filtered`."""
-        pixels, _ = self.together(self.page_of(number), extent)
-        axes = StackAxes(extent.over, pixels.shape[: len(extent.over)])
-        pages = pixels.reshape(-1, *self._pixels.shape[1:])
-        picture = Picture(pages, pages=True, stored=self.stored, stack=axes)
-        return picture.filtered(work, over=extent.over, **options).pixels.reshape(pixels.shape)
+    def screen(self, picture: Picture) -> Array:
+        """Return the pixels of a picture, or of a part of it, as a screen shows them."""
+        return self._decoder.for_screen(picture) if self._profiled else screen_pixels(picture)
+
+    def filtered(self, number: int, work: Work, pixels: Array | None = None) -> Array:
+        """Filter a page alone, as files are filtered, and return it as a screen shows it."""
+        frame = self.frame(number) if pixels is None else pixels
+        scan = self.scan(number, frame)
+        if scan is not None:
+            return scan.filtered(work)
+        if self._picture is None or self.plane:
+            return screen_pixels(Picture(frame, stored=self.stored).filtered(work))
+        return self.screen(self._picture.page(number).filtered(work))
+
+    def filtered_together(self, number: int, extent: Extent, work: Work) -> Array:
+        """Filter what a page is filtered together with, and return it as a screen shows it."""
+        part, shape = self.picture_together(number, extent)
+        return self.screen(part.filtered(work, over=extent.over)).reshape(shape)
+
+    def picture_together(self, number: int, extent: Extent) -> tuple[Picture, tuple[int, ...]]:
+        """Return what a page is filtered together with as a picture, and the shape that a screen shows."""
+        assert self._picture is not None
+        shown, index = self.together(self.page_of(number), extent)
+        channels = self._picture.page_channels  # They are the last axis of the stack.
+        axes_count = len(self.stack.lengths) - bool(channels)
+        lengths = self.stack.lengths[:axes_count]
+        pages = self._picture.pixels.reshape(*lengths, *self._picture.pixels.shape[1:])[index[:axes_count]]
+        axes = StackAxes(extent.over, pages.shape[: len(extent.over)])
+        part = replace(self._picture, pixels=pages.reshape(-1, *self._picture.pixels.shape[1:]), stack=axes)
+        if channels:
+            part = part.single_channel(channels[self.stack.place(self.page_of(number))[-1]])
+        return part, shown.shape
+
+    def filter_input(self, number: int) -> tuple[Array, dict[str, Any]]:
+        """Return the samples of a page that a filter is given first, with its options."""
+        given: list[tuple[Array, dict[str, Any]]] = []
+
+        def note(x: Array, **options: Any) -> Array:
+            given.append((x, options))
+            return x
+
+        self.filtered(number, note)
+        if not given:
+            raise ArgumentError("nothing of this image is visible, so nothing is filtered")
+        return given[0]
+
+    def visible(self, frame: Array) -> tuple[Array, NDArray[np.bool_] | None]:
+        """Return a frame without alpha, and where it is filtered; None for everywhere."""
+        if self.stored is not None:
+            return frame, self.stored.valid(frame)
+        if frame.ndim < 3 or frame.shape[2] < 4:
+            return frame, None
+        mask = frame[..., 3] > 0
+        return np.ascontiguousarray(frame[..., :3]), mask if mask.any() and not mask.all() else None
 
     def slab(self, number: int, extent: Extent, thickness: int) -> tuple[Array, int]:
         """Return the part of a volume around a slice, and the place of the slice within it."""
         pixels, _ = self.together(self.page_of(number), extent)
-        place = number if self.plane else self.place_within(number, extent)[0]
+        *times, depth_place = self.place_within(number, extent)
+        pixels = pixels[tuple(times)]
+        place = number if self.plane else depth_place
         depth = pixels.shape[self.plane]
         begin = min(max(0, place - thickness // 2), max(0, depth - thickness))
-        return pixels.take(range(begin, min(begin + thickness, depth)), self.plane), place - begin
+        part = slice(begin, min(begin + thickness, depth))
+        return pixels[(*[slice(None)] * self.plane, part)], place - begin
 
     def page_of(self, number: int) -> int:
         """Return a page of the volume that a slice belongs to."""
@@ -360,8 +426,9 @@ def jpeg_thumbnail(frame: Array, display: DisplayRange, size: int) -> bytes:
 
 def sample_thumbnail(path: Path, size: int = 160) -> bytes:
     """Return a small preview of a sample as JPEG; samples are trusted, so that no process is started."""
-    about, pixels, _ = describe_file(path, DEFAULT_MAX_PIXELS)
+    about, source = describe_file(path, DEFAULT_MAX_PIXELS)
     pages = 0 if about["kind"] == "video" else about["pages"]
+    pixels = screen_pixels(source) if isinstance(source, Picture) else source.frame(0)
     frame = pixels[0 if about.get("rate") else pages // 2] if pages else pixels
     return jpeg_thumbnail(frame, DisplayRange(about["low"], about["high"], bool(about.get("invert"))), size)
 
@@ -377,10 +444,11 @@ def _stored_range(parts: Any) -> StoredRange | None:
 def memory_while_open(about: dict[str, Any]) -> int:
     """Return the bytes held by an open file: its pixels, and the result and the pyramids of one frame."""
     video = about["kind"] == "video"
-    frame = about["bytes"] / (1 if video else max(1, about["pages"]))
+    converted = about.get("converted", 0)
+    frame = max(about["bytes"], converted) / (1 if video else max(1, about["pages"]))
     channels = about["shape"][-1] if about["color"] else 1
     rendered = 2 * frame + PYRAMID_BYTES_PER_BYTE * frame / channels
-    pixels = VIDEO_DECODER_BYTES + VIDEO_DECODER_FRAMES * frame if video else about["bytes"]
+    pixels = VIDEO_DECODER_BYTES + VIDEO_DECODER_FRAMES * frame if video else about["bytes"] + converted
     return int(rendered + pixels)
 
 

@@ -21,7 +21,9 @@ from .inputs import Camera, Input
 from .panels import ChainPanel, FiguresPanel, WaveletPanel
 from .player import Player
 from .session import Session
+from .storage import BrowserStorage
 from .tasks import TaskPanel
+from .versions import check_stages
 from .viewer import Viewer
 from .views import VIEWS
 from .widgets import icon_button, identify, sample_image
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["Page"]
 
 STATIC = Path(__file__).parent / "static"
-MAX_STAGES = 40
 BUSY_SECONDS = 0.4  # before the page says that something takes long
 REBUILD_SECONDS = 0.05  # without another change, before panels are rebuilt
 
@@ -40,10 +41,12 @@ REBUILD_SECONDS = 0.05  # without another change, before panels are rebuilt
 class Page:
     """The page of one browser tab."""
 
-    def __init__(self, session: Session, options: ServerOptions, devices: dict[str, str]) -> None:
+    def __init__(
+        self, session: Session, options: ServerOptions, devices: dict[str, str], unusable: dict[str, str]
+    ) -> None:
         self.session, self.options = session, options
         self.client = ui.context.client
-        self.devices = devices
+        self.devices, self.unusable_devices = devices, unusable
         self.task_panel = TaskPanel(self)
         self.wavelet_panel = WaveletPanel(self)
         self.chain_panel = ChainPanel(self)
@@ -52,6 +55,7 @@ class Page:
         self._listed_inputs: Any = None
         self._opening: set[str] = set()  # names of samples
         self._rebuilding: asyncio.TimerHandle | None = None
+        self.storage = BrowserStorage(self)
 
     # --- state, for the panels --------------------------------------------------------------------
 
@@ -98,7 +102,7 @@ class Page:
 
     def initial_sigma(self, most: float) -> float:
         """Return the estimated noise level, to start with when the estimate is switched off."""
-        return min(most, round(self.session.figures.get("noise before", 0.04 * self.span), 3))
+        return min(most, float(f"{self.session.figures.get('noise before', 0.04 * self.span):.4g}"))
 
     def set_chain(self, chain: FilterChain, gesture: Any = None) -> None:
         """Change the chain; changes by the same gesture are undone in one step."""
@@ -149,6 +153,7 @@ class Page:
                 self._build_closing("right", "Figures", self.right)
                 self.figures_panel.build()
         with ui.element("div").classes("stage"):
+            self.storage.build()
             with ui.row().classes("toolbar"):
                 self._build_toolbar()
             with ui.element("div").classes("stage-box"):
@@ -156,6 +161,7 @@ class Page:
                 self.viewer.on("shortcut", lambda event: self._shortcut(event.args["key"]))
                 self.viewer.on("pipeline", lambda event: self._load_json(event.args))
                 self.viewer.on("sync", lambda event: self._sync(event.args))
+                self.viewer.on("kept", lambda event: self.storage.use(event.args))
                 self.viewer.on("tool", lambda event: self.use_tool(str(event.args["tool"])))
                 self.viewer.on("camera", lambda event: self._camera_started(event.args))
                 self._error = ui.label("").classes("filter-error").props('role="alert" data-testid="error"')
@@ -214,7 +220,7 @@ class Page:
         ) as self._export:
             self._running = ui.badge("").props('floating data-testid="exports-running"')
             self._running.set_visibility(False)
-        icon_button("dark_mode", "Light or dark theme (D)", "dark", self._toggle_dark)
+        icon_button("dark_mode", "Light or dark theme (D)", "dark", self.storage.toggle_theme)
         icon_button("help_outline", "Keyboard shortcuts (?)", "help", lambda: self.show_dialog(keys_dialog))
         icon_button("analytics", "Figures panel", "toggle-right", lambda: self.right.toggle())
 
@@ -369,6 +375,7 @@ class Page:
             self._busy_text.set_text(f"{busy.title} … {busy.seconds:.0f} s")
         self.player.update()
         self.figures_panel.update()
+        self.storage.update()
 
     def _update_undo(self) -> None:
         self._undo.set_enabled(self.history.can_undo)
@@ -457,8 +464,12 @@ class Page:
         """Go on with version A or B of the chain."""
         if slot != self.session.slot:
             self.session.switch_slot()
-            self._slots.set_value(self.session.slot)
-            self.rebuild_panels()
+            self.show_slot()
+
+    def show_slot(self) -> None:
+        """Show the version of the chain that the session has chosen."""
+        self._slots.set_value(self.session.slot)
+        self.rebuild_panels()
 
     def compare(self) -> None:
         """Compare the result with that of the other version, or with the original again."""
@@ -490,10 +501,7 @@ class Page:
         try:
             if event.get("error"):
                 raise UndulaError(str(event["error"])[:200])
-            pipeline = Pipeline.from_json(str(event["text"])[:200_000])
-            if len(pipeline.stages) > MAX_STAGES:
-                raise UndulaError(f"got {len(pipeline.stages)} stages; the page supports up to {MAX_STAGES}")
-            self.load_pipeline(pipeline)
+            self.load_pipeline(check_stages(Pipeline.from_json(str(event["text"])[:200_000])))
         except (UndulaError, TypeError) as error:
             name = str(event.get("name", "the file"))[:80]
             ui.notify(f"{name}: {error}", type="negative", multi_line=True)
@@ -518,10 +526,6 @@ class Page:
         self.session.invalidate()
         self.wavelet_panel.build.refresh()
 
-    async def _toggle_dark(self) -> None:
-        dark = await ui.run_javascript("document.body.classList.contains('body--dark')")
-        self.dark.set_value(not dark)
-
     async def _shortcut(self, key: str) -> None:
         session = self.session
         actions: dict[str, Any] = {
@@ -532,7 +536,7 @@ class Page:
             "home": lambda: self.player.seek(0),
             "end": self.player.seek_last,
             "l": self.player.loop,
-            "d": self._toggle_dark,
+            "d": self.storage.toggle_theme,
             "?": lambda: self.show_dialog(keys_dialog),
             "e": lambda: self.show_dialog(export_dialog),
             "c": lambda: self.show_dialog(code_dialog),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nicegui import ui
 
+from .slider import RangeSlider
 from .widgets import icon_button, identify
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ class Player:
 
     def __init__(self, page: Page) -> None:
         self.session = page.session
-        self._own_value: int | None = None  # of the slider, set by the server and not by the visitor
         self._holding = self._resume = False
 
     def build(self) -> None:
@@ -34,11 +34,8 @@ class Player:
             self._play = icon_button("play_arrow", "Play or pause (Space)", "play", self.play)
             icon_button("chevron_right", "Next (→)", "on", lambda: self.seek(session.number + 1))
             self._loop = icon_button("repeat", "Loop (L)", "loop", self.loop)
-            self._slider = ui.slider(
-                min=0, max=1, step=1, value=0, on_change=lambda event: self._move_to(event.value)
-            )
-            identify(self._slider.props("dense"), "Frame or slice", "scrub")
-            self._slider.on("pan", lambda event: self._hold(event.args))
+            self._slider = RangeSlider((0, 1, 1), 0, lambda value: session.seek(int(value)), hold=self._hold)
+            identify(self._slider, "Frame or slice", "scrub")
             self._position = ui.label("").classes("where").props('data-testid="where"')
             self._plane = ui.select(PLANES, value=0, on_change=lambda event: self._set_plane(event.value))
             self._plane.props("dense borderless options-dense").style("width:58px")
@@ -55,10 +52,8 @@ class Player:
         self._row.set_visibility(several)
         if shown is None or not several:
             return
-        self._slider.props(f"max={shown.frame_count - 1}")
-        if self._slider.value != session.number and not self._holding:
-            self._own_value = session.number
-            self._slider.set_value(session.number)
+        if not self._holding:
+            self._slider.show(session.number, shown.frame_count - 1)
         self._plane.set_visibility(shown.has_planes)
         self._plane.set_value(shown.plane)
         self._position.set_text(shown.position_text(session.number))
@@ -88,20 +83,14 @@ class Player:
         shown = self.session.current
         self.seek(0 if shown is None else shown.frame_count - 1)
 
-    def _hold(self, phase: Any) -> None:
+    def _hold(self, holding: bool) -> None:
         """Interrupt playback while the slider is dragged."""
-        self._holding = phase == "start"
+        self._holding = holding
         if self._holding:
             self._resume = self.session.playback.on
             self.session.play(False)
         elif self._resume:
             self.session.play(True)
-
-    def _move_to(self, value: float | None) -> None:
-        if value is None or int(value) == self._own_value:
-            self._own_value = None
-            return
-        self.session.seek(int(value))
 
     def _set_plane(self, axis: int) -> None:
         """Show the slices of a volume across another axis, beginning in the middle."""

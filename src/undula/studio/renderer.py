@@ -14,6 +14,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,13 +23,14 @@ from numpy.typing import NDArray
 from ..engines.threads import cancellable
 from ..errors import ArgumentError
 from ..filters import Pipeline, Trace
+from ..filters.memory import working_memory
 from ..filters.video import TemporalDenoiser
 from ..io import Picture
 from ..io.dicom_filtering import NOTHING, DicomFilter, DicomFrame
 from ..io.stack import StackAxes
-from .budget import MemoryBudget, working_memory
+from .budget import MemoryBudget, pyramid_memory
 from .extents import AppliedChain, filter_clip
-from .inputs import Camera, Input
+from .inputs import Input
 from .views import (
     PYRAMID_VIEWS,
     Bitmap,
@@ -41,7 +43,7 @@ from .views import (
     view_layers,
 )
 
-__all__ = ["RenderRequest", "RenderedView", "Renderer", "frames_together"]
+__all__ = ["RenderRequest", "RenderedView", "Renderer", "filter_memory"]
 
 Array = NDArray[Any]
 MAX_LIVE_SAMPLES = 1 << 23  # of a volume that is filtered as a whole while a slider moves
@@ -112,6 +114,36 @@ def frames_together(shown: Input, applied: AppliedChain) -> int:
     if applied.is_window:
         return min(applied.over_time + 1, shown.frame_count)
     return max(1, shown.together(0, applied.extent)[0].size // shown.page_samples)
+
+
+def filter_memory(shown: Input, applied: AppliedChain) -> int:
+    """Return the bytes that filtering a page takes, with all that is filtered at the same time."""
+    frame, pipeline, extent = shown.first_frame, applied.pipeline, applied.extent
+    if extent is not None and not extent.is_window:
+        return shown.picture_together(0, extent)[0].working_memory(pipeline, over=extent.over)
+    shape = frame.shape
+    if applied.is_window:
+        shape = (frames_together(shown, applied), *shape)
+    axis = None if shown.channel_axis is None else len(shape) - 1
+    return working_memory(pipeline, shape, frame.dtype, channel_axis=axis)
+
+
+def _is_slab(request: RenderRequest, applied: AppliedChain) -> bool:
+    """Return whether a part of a volume, around the slice, is filtered until nothing changes any more."""
+    if request.exact or applied.extent is None or applied.extent.is_window or len(applied.extent.over) < 3:
+        return False
+    return frames_together(request.shown, applied) * request.shown.page_samples > MAX_LIVE_SAMPLES
+
+
+def _slab(request: RenderRequest, applied: AppliedChain) -> tuple[Picture, int, str]:
+    """Return the part of a volume around a slice, at the time that is shown; its place; and the axes."""
+    shown, extent = request.shown, applied.extent
+    assert extent is not None
+    thickness = max(MIN_SLAB, MAX_LIVE_SAMPLES // shown.first_frame.size)
+    slab, place = shown.slab(request.number, extent, thickness)
+    over = extent.over[-3:]
+    axes = StackAxes(over, slab.shape[:3])
+    return Picture(np.ascontiguousarray(slab), pages=True, stored=shown.stored, stack=axes), place, over
 
 
 class FrameStream:
@@ -197,14 +229,15 @@ class Renderer:
 
     def working_memory(self, request: RenderRequest) -> int:
         """Return an upper bound on the bytes that rendering takes."""
-        frame, nbytes = request.shown.first_frame, 0
-        for applied in (request.applied, request.other):
-            if applied is not None:
-                count = frames_together(request.shown, applied)
-                nbytes = max(nbytes, working_memory(frame, applied.pipeline, count=count))
-        if request.view in PYRAMID_VIEWS:
-            nbytes = max(nbytes, working_memory(frame, request.applied.pipeline, True))
-        return nbytes
+        shown, chains = request.shown, [request.applied, *([request.other] if request.other else [])]
+        nbytes = 0
+        for applied in chains:
+            if _is_slab(request, applied):
+                picture, _, over = _slab(request, applied)
+                nbytes = max(nbytes, picture.working_memory(applied.pipeline, over=over))
+            else:
+                nbytes = max(nbytes, filter_memory(shown, applied))
+        return max(nbytes, pyramid_memory(shown.first_frame) * (request.view in PYRAMID_VIEWS))
 
     def render(self, request: RenderRequest, cancelled: threading.Event) -> RenderedView:
         """Filter a frame, and render the layers of the view."""
@@ -238,10 +271,11 @@ class Renderer:
     ) -> tuple[Bitmap, Bitmap, Trace]:
         if self._pyramids is None or self._pyramids[0] != request.key:
             shown = request.shown
+            colors, mask = shown.visible(result.before)
             pipeline = request.applied.pipeline
             self._pyramids = (
                 request.key,
-                render_pyramids(result.before, shown.channel_axis, pipeline, shown.stored),
+                render_pyramids(colors, shown.channel_axis, pipeline, mask),
             )
         return self._pyramids[1]
 
@@ -257,10 +291,8 @@ class Renderer:
         result = self._frames.get(key)
         if result is None:
             frame = shown.frame(request.number, request.ahead)
-            scan = None if isinstance(shown, Camera) else shown.scan(request.number, frame)
-            result = filter_frame(
-                frame, shown.channel_axis, applied.pipeline, request.settings, shown.stored, scan
-            )
+            filtered = partial(shown.filtered, request.number, pixels=frame)
+            result = filter_frame(frame, shown.channel_axis, applied.pipeline, request.settings, filtered)
             self._frames[key] = result
             while len(self._frames) > 2:
                 self._frames.popitem(last=False)
@@ -302,8 +334,7 @@ class Renderer:
         key = (shown.id, str(index), applied, request.settings)
         kept = self._volumes.get(key)
         if kept is None:
-            size = frames_together(shown, applied) * shown.page_samples
-            if not request.exact and size > MAX_LIVE_SAMPLES and len(extent.over) == 3:
+            if _is_slab(request, applied):
                 return self._slab_slice(request, applied, before)
             kept = self._filtered_volume(request, applied)
             while len(self._volumes) >= KEPT_VOLUMES:
@@ -331,13 +362,9 @@ class Renderer:
         return volume, timer.milliseconds()
 
     def _slab_slice(self, request: RenderRequest, applied: AppliedChain, before: Array) -> FilteredFrame:
-        shown, extent = request.shown, applied.extent
-        assert extent is not None
-        thickness = max(MIN_SLAB, MAX_LIVE_SAMPLES // before.size)
-        slab, place = shown.slab(request.number, extent, thickness)
+        shown = request.shown
+        picture, place, over = _slab(request, applied)
         work = TimedWork(applied.pipeline, request.settings)
-        axes = StackAxes(extent.over, slab.shape[:3])
-        picture = Picture(np.ascontiguousarray(slab), pages=True, stored=shown.stored, stack=axes)
-        after = picture.filtered(work, over=extent.over).pixels.take(place, shown.plane)
-        note = f"preview of {slab.shape[shown.plane]} slices; the whole volume follows"
+        after = picture.filtered(work, over=over).pixels.take(place, shown.plane)
+        note = f"preview of {picture.pixels.shape[shown.plane]} slices; the whole volume follows"
         return FilteredFrame(before, np.ascontiguousarray(after), work.milliseconds(), note)

@@ -26,11 +26,13 @@ from typing import Any
 
 import numpy as np
 
+from ..engines.memory import free_kept
 from ..engines.threads import WorkCancelledError, cancellable
 from ..errors import ArgumentError, UndulaError
 from ..filters.calibration import CalibratedPipeline
+from ..filters.memory import working_memory
 from .activities import Activity, ActivityList
-from .budget import BYTES_PER_SAMPLE, ServerBudget, working_memory
+from .budget import BYTES_PER_SAMPLE, ServerBudget, pyramid_memory
 from .chain import PRESETS, FilterChain, History
 from .encoding import encode_layers, pack_message
 from .exports import ExportList
@@ -156,15 +158,18 @@ class Session:
         shown, chain = self.current, self.fitted_chain
         if shown is None:
             raise ArgumentError("open an image first: the strength is found for it")
-        calibrated, frame = CalibratedPipeline(chain.pipeline()), shown.frame(self.number)
-        mask = shown.stored.valid(frame) if shown.stored is not None else None
+        calibrated, number = CalibratedPipeline(chain.pipeline()), self.number
 
         def search(cancelled: threading.Event) -> float:
             with cancellable(cancelled):
-                return calibrated.calibration(frame, channel_axis=shown.channel_axis, mask=mask).strength
+                samples, options = shown.filter_input(number)
+                return calibrated.calibration(samples, **options).strength
 
         with self.activities.working("Calibrating the strength") as activity:
-            async with self.budget.memory.lend(2 * working_memory(frame, calibrated.pipeline)):
+            nbytes = working_memory(
+                calibrated, shown.first_frame.shape, shown.first_frame.dtype, channel_axis=shown.channel_axis
+            )
+            async with self.budget.memory.lend(nbytes):
                 run = asyncio.get_running_loop().run_in_executor
                 factor = await run(self.pool, search, activity.cancelled)
         task = self.chain.task
@@ -277,6 +282,7 @@ class Session:
             self.select(self.inputs[min(index, len(self.inputs) - 1)] if self.inputs else None)
         self._numbers.pop(closed.id, None)
         closed.close()
+        free_kept()
         if closed.path is not None and closed.path.parent == self.folder:
             self.budget.discard(closed.path.stat().st_size)
             closed.path.unlink()
@@ -531,7 +537,7 @@ class Session:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._change_event.wait(), FIGURES_DELAY_SECONDS)
             return
-        nbytes = working_memory(shown.first_frame, pipeline, True)
+        nbytes = pyramid_memory(shown.first_frame)
         with_histogram = self.budget.memory.can_lend(nbytes)
 
         def measure() -> tuple[dict[str, float], BandHistogram | None]:

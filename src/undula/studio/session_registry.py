@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ..engines.base import devices
 from ..engines.cpu import keep_memory
+from ..engines.devices import devices, unusable_devices
 from ..errors import ArgumentError
 from .budget import ServerBudget
 from .chain import PRESETS
-from .decoding import installed_memory
 from .session import Session
 
 __all__ = ["SessionRegistry"]
@@ -37,9 +36,10 @@ class SessionRegistry:
 
     def __init__(self, budget: ServerBudget, raw: bool = True) -> None:
         self.budget, self.raw = budget, raw
-        keep_memory(min(1 << 30, installed_memory() // 16, budget.limits.total // 16))
+        keep_memory(min(1 << 30, budget.limits.total // 16))
         self.pool = ThreadPoolExecutor(max(2, os.cpu_count() or 2), "undula-studio")
-        self.devices = self.pool.submit(devices)  # Loading drivers can take seconds.
+        # Loading drivers and trying devices can take seconds.
+        self.devices = self.pool.submit(lambda: (devices(), unusable_devices()))
         self.pool.submit(_warm_up)
         self._sessions: dict[tuple[str, str], Session] = {}
         self._left_at: dict[tuple[str, str], float] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -16,8 +16,6 @@ from ..arrays import library_of, upload
 from ..errors import ArgumentError
 from ..filters import Pipeline, Trace, estimate_sigma, picture
 from ..filters.planes import GivenImage
-from ..io.dicom_filtering import DicomFrame
-from ..io.stored import StoredRange
 from ..measures import psnr, ssim
 from .dicom import DicomFacts
 from .inputs import DisplayRange, Input
@@ -119,31 +117,21 @@ def filter_frame(
     channel_axis: int | None,
     pipeline: Pipeline,
     settings: Settings,
-    stored: StoredRange | None = None,
-    scan: DicomFrame | None = None,
+    filtered: Callable[[TimedWork], Array] | None = None,
 ) -> FilteredFrame:
-    """Filter a frame; results are limited to the values that the file format can store.
-
-    ``scan`` is the frame with the parts of a DICOM file that filters leave alone.
-    """
+    """Filter a frame: its samples as they are, or by a function that applies a filter to its file."""
     work = TimedWork(pipeline, settings)
-    if scan is not None:
-        result = scan.filtered(work)
-    elif stored is not None:
-        result = stored.filtered(work, frame, channel_axis=channel_axis)
-    else:
-        result = work(frame, channel_axis=channel_axis)
+    result = work(frame, channel_axis=channel_axis) if filtered is None else filtered(work)
     return FilteredFrame(frame, result, work.milliseconds())
 
 
 def render_pyramids(
-    frame: Array, channel_axis: int | None, pipeline: Pipeline, stored: StoredRange | None = None
+    frame: Array, channel_axis: int | None, pipeline: Pipeline, mask: NDArray[np.bool_] | None = None
 ) -> tuple[Bitmap, Bitmap, Trace]:
     """Return the pyramid before and after filtering as bitmaps, and the trace with the coefficients.
 
     For colour it is the pyramid of the luma, and for translation-invariant chains that without shifts.
     """
-    mask = stored.valid(frame) if stored is not None else None
     image = GivenImage(frame, channel_axis, None, pipeline.colors, mask)
     layout, mask = image.layout, image.mask
     if layout.ndim != 2:
@@ -184,7 +172,7 @@ class BandHistogram:
         band = (level - 1, key)
         thresholds = [float(limits[band][0]) for limits in trace.limits.values() if band in limits]
         # Rare outliers are cut off, but thresholds are shown if they are not far outside.
-        spread = max(float(np.quantile(np.abs(before), 0.995)) if before.size else 0.0, 1e-9)
+        spread = (float(np.quantile(np.abs(before), 0.995)) if before.size else 0.0) or 1.0
         limit = max(spread, min(1.15 * max(thresholds, default=0.0), 3 * spread))
         edges = np.linspace(-limit, limit, bins + 1)
         counts = [tuple(map(int, np.histogram(x, edges)[0])) for x in (before, after)]
@@ -232,14 +220,14 @@ def region_text(parts: Sequence[Array], facts: DicomFacts) -> str:
 
 def quality_figures(result: FilteredFrame, reference: Array | None, source: Input) -> dict[str, float]:
     """Return noise levels, the change by the filter, and PSNR and SSIM against a reference."""
-    before, after = result.before, result.after
+    (before, valid), (after, _) = source.visible(result.before), source.visible(result.after)
     figures: dict[str, float] = {}
     if min(before.shape[:2]) > 4:
-        valid = source.stored.valid(before) if source.stored is not None else None
         figures["noise before"], figures["noise after"] = (_noise(x, valid) for x in (before, after))
     span, axis = source.display.span, source.channel_axis
     figures["change"] = span * 10 ** (-_psnr(before, after, span) / 20)
-    if reference is not None and reference.shape == after.shape:
+    if reference is not None and reference.shape == result.after.shape:
+        reference = source.visible(reference)[0]
         figures |= {"psnr": _psnr(reference, after, span), "psnr before": _psnr(reference, before, span)}
         if min(after.shape[:2]) >= 7:
             # Windows are 7 rows high: strips with a margin of 3 rows contain each of them once.
@@ -268,9 +256,9 @@ def _psnr(a: Array, b: Array, span: float) -> float:
 
 def _noise(x: Array, valid: NDArray[np.bool_] | None) -> float:
     grey = x.astype(np.float32)
-    if valid is not None:  # The estimate ignores NaNs.
-        return float(estimate_sigma(np.where(valid, grey, np.float32(np.nan))))
     if grey.ndim == 3:
         luma = np.array([0.299, 0.587, 0.114], np.float32)
         grey = grey[..., :3] @ luma if x.shape[2] >= 3 else grey[..., 0]
+    if valid is not None:  # The estimate ignores NaNs.
+        return float(estimate_sigma(np.where(valid, grey, np.float32(np.nan))))
     return float(estimate_sigma(np.nan_to_num(grey)))

@@ -83,6 +83,8 @@ def application(options: ServerOptions, sessions: SessionRegistry) -> Any:
                 upload.keep()
         except ClientDisconnect:
             return JSONResponse({"error": "the upload was aborted"}, 400)
+        except asyncio.CancelledError:  # The server waits for requests a short time only.
+            return JSONResponse({"error": "the Studio was stopped"}, 503)
         except (UndulaError, OSError) as error:
             status = 413 if isinstance(error, UploadTooLargeError) else 422
             return JSONResponse({"error": " ".join(str(error).split())}, status)
@@ -132,7 +134,7 @@ def application(options: ServerOptions, sessions: SessionRegistry) -> Any:
         except UndulaError as error:
             ui.label(str(error)).classes("text-h6 q-pa-lg")
             return
-        studio_page = Page(session, options, await asyncio.wrap_future(sessions.devices))
+        studio_page = Page(session, options, *await asyncio.wrap_future(sessions.devices))
         studio_page.build()
         client.on_delete(lambda: sessions.leave(session, studio_page))
         session.page = studio_page

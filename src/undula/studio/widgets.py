@@ -8,7 +8,9 @@ from typing import Any
 
 from nicegui import ui
 
-__all__ = ["check_box", "icon_button", "identify", "sample_image", "select_box", "slider_row"]
+from .slider import RangeSlider
+
+__all__ = ["check_box", "icon_button", "identify", "sample_image", "select_box", "slider_row", "value_text"]
 
 
 def identify(element: Any, label: str, test_id: str = "") -> Any:
@@ -42,6 +44,20 @@ def check_box(label: str, value: bool, change: Callable[[bool], None], test_id: 
     identify(box.props("dense size=sm").classes("hint"), name or label, test_id)
 
 
+def value_text(number: float, step: float) -> str:
+    """Return the value of a slider with as many digits as its steps have.
+
+    Examples
+    --------
+    >>> value_text(1.5, 0.01), value_text(0.425, 0.05), value_text(3.0, 1.0), value_text(1.5e-12, 1e-14)
+    ('1.50', '0.425', '3', '1.5e-12')
+    """
+    if not 1e-4 < step < 1e4:
+        return f"{number:g}"
+    rounded = f"{number:.{max(0, -math.floor(math.log10(step) + 1e-9))}f}"
+    return rounded if abs(float(rounded) - number) < 1e-6 * step else f"{number:g}"
+
+
 def slider_row(
     label: str,
     bounds: tuple[float, float, float],
@@ -53,39 +69,40 @@ def slider_row(
 ) -> None:
     """Add a label, a value and a slider with ``bounds`` (low, high, step), which reports while dragged."""
     low, high, step = bounds
-    digits = max(0, -math.floor(math.log10(step) + 1e-9)) if step < 1 else 0
+
+    def shown(number: float) -> str:
+        return value_text(number, step)
+
     with ui.column().classes("control"):
         with ui.row().classes("full-width justify-between items-center no-wrap"):
             name = ui.label(label).classes("name")
             if hint:
                 name.tooltip(hint)
-            text = ui.input(value=f"{value:.{digits}f}").props("dense borderless inputmode=decimal")
+            text = ui.input(value=shown(value)).props("dense borderless inputmode=decimal")
             identify(text.classes("value"), f"{label}: value", f"{test_id}-value")
 
-        def moved(event: Any) -> None:
-            if event.value is not None:
-                rounded = f"{event.value:.{digits}f}"
-                text.set_value(rounded if abs(float(rounded) - event.value) < 1e-9 else f"{event.value:g}")
-                change(event.value)
-
-        def set_to(number: float) -> None:
-            slider.set_value(min(max(number, low), high))
-            settle()
+        def moved(number: float) -> None:
+            text.set_value(shown(number))
+            change(number)
 
         def typed() -> None:
+            if text.value == shown(slider.value):
+                return
             try:
                 number = float(str(text.value).strip().replace(",", ".").replace("−", "-"))
                 whole = float(round(number))  # refuses NaN and infinity
-                set_to(whole if step >= 1 else number)
+                number = min(max(whole if step >= 1 else number, low), high)
             except (ValueError, OverflowError):
                 ui.notify(f"{label}: expected a number from {low:g} to {high:g}", type="warning")
-            moved(slider)  # The text of a number that was out of range or no number.
+                number = slider.value
+            text.set_value(shown(number))  # The text of a number that was out of range or no number.
+            if number != slider.value:
+                slider.show(number)
+                change(number)
+                settle()
 
-        slider = ui.slider(min=low, max=high, step=step, value=value, on_change=moved).props("dense")
+        slider = RangeSlider(bounds, value, moved, settle)
         identify(slider, label, test_id)
-        slider.on("change", settle, args=[])
-        slider.on("keydown.home.prevent", lambda: set_to(low), args=[])
-        slider.on("keydown.end.prevent", lambda: set_to(high), args=[])
         text.on("keydown.enter", typed, args=[])
         text.on("blur", typed, args=[])
 

@@ -79,6 +79,11 @@ class ChunkedWindow:
     shape: Shape
     fragments: tuple[Fragment, ...]
 
+    @staticmethod
+    def of_array(shape: Shape, argument: int = 0) -> ChunkedWindow:
+        """Return a window that is a single array, an argument of the task."""
+        return ChunkedWindow(shape, (Fragment(argument, None, None, tuple(map(slice, shape))),))
+
     def joined(self, arguments: Sequence[Any]) -> Any:
         """Return the window as one array."""
         first = self.fragments[0].of(arguments)

@@ -6,8 +6,9 @@ Volumes are those of ``collaborative_volumes``.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from typing import Any, ClassVar, NamedTuple
 
@@ -33,13 +34,14 @@ from .collaborative_layout import LANES, QUEUE, TABLE_WORDS
 from .executable import address
 from .machine_code import kernel
 
-__all__ = ["FilterStep", "FilterTile", "empty_planes", "filter_planes", "mirror"]
+__all__ = ["FilterStep", "FilterTile", "empty_planes", "filter_bytes", "filter_planes", "mirror"]
 
 Array = NDArray[Any]
 
 FLOAT, WORD = np.dtype(np.float32), np.dtype(np.int64)
 INTEGER, SHORT = np.dtype(np.int32), np.dtype(np.int16)
 BAND = 16  # rows of references of a tile
+BANDS_AT_ONCE = 4  # tiles of so many bands have sums of their own at the same time
 MAX_COLUMNS = 63  # references of a row of a tile: samples and keys of the tile then fit into a cache
 STRIP = 64  # rows that a thread adds up at a time
 LINE = 16  # floats of a line of a cache
@@ -62,6 +64,16 @@ def filter_planes(x: Array, sigmas: Array, profile: CollaborativeProfile, matche
     for image in range(images):
         items = slice(image, None, images)
         _filter_image(x[items], sigmas[items], profile, out[items])
+
+
+def filter_bytes(shape: tuple[int, ...], profile: CollaborativeProfile, matched: int) -> int:
+    """Return the bytes that :func:`filter_planes` takes for items of this shape, besides its arguments."""
+    extended = extended_shape(shape[1:], profile.layer_step)
+    # The planes and the result of a step before, the sums and weights of this one, and its result.
+    planes = 5 * matched * math.prod(extended) * FLOAT.itemsize
+    rows = STEP * (BAND * BANDS_AT_ONCE + 1) + 2 * profile.radius
+    tiles = 4 * matched * rows * extended[-1] * FLOAT.itemsize if len(shape) == 3 else 0
+    return planes + tiles
 
 
 def _filter_image(x: Array, sigmas: Array, profile: CollaborativeProfile, out: Array) -> None:
@@ -320,14 +332,18 @@ class ImageStep(FilterStep):
 
     def run(self) -> Array:
         """Return the filtered planes."""
-        tiles = self._tiles()
         threads = get_num_threads()
-        run(self.filter, [(tile,) for tile in tiles])
         planes, rows, columns = self.noisy.shape
         sums = empty((2, planes, rows, columns), FLOAT)
-        result = empty_planes(*self.noisy.shape)
         strips = ranges(rows, max(threads, -(-rows // STRIP)))
-        run(lambda begin, end: self._add_up(tiles, sums, begin, end), strips)
+        run(lambda begin, end: sums[:, :, begin:end].fill(0), strips)
+        down = rows // STEP - 1
+        for first in range(0, down, BAND * BANDS_AT_ONCE):
+            tiles = self._tiles(first, min(first + BAND * BANDS_AT_ONCE, down))
+            run(self.filter, [(tile,) for tile in tiles])
+            run(partial(self._add_up, tiles, sums), strips)
+        del tiles
+        result = empty_planes(*self.noisy.shape)
 
         def weigh(begin: int, end: int) -> None:
             scratch = empty((end - begin + BLOCK, columns), FLOAT)
@@ -340,13 +356,13 @@ class ImageStep(FilterStep):
         run(weigh, strips)
         return result
 
-    def _tiles(self) -> list[FilterTile]:
-        planes, rows, columns = self.noisy.shape
-        down, across = rows // STEP - 1, columns // STEP - 1
-        radius = self.profile.radius
+    def _tiles(self, first: int, last: int) -> list[FilterTile]:
+        """Return the tiles of some rows of references."""
+        planes, _, columns = self.noisy.shape
+        across, radius = columns // STEP - 1, self.profile.radius
         tiles = []
-        for begin in range(0, down, BAND):
-            end = min(begin + BAND, down)
+        for begin in range(first, last, BAND):
+            end = min(begin + BAND, last)
             for left, right in ranges(across, -(-across // MAX_COLUMNS)):
                 shape = tuple(STEP * (n + 1) + 2 * radius for n in (end - begin, right - left))
                 totals = empty((2, planes, *shape), FLOAT)
@@ -355,8 +371,7 @@ class ImageStep(FilterStep):
         return tiles
 
     def _add_up(self, tiles: list[FilterTile], sums: Array, begin: int, end: int) -> None:
-        """Add up rows of all tiles, in the order of tiles."""
-        sums[:, :, begin:end] = 0
+        """Add up rows of tiles, in the order of tiles."""
         columns, radius = sums.shape[3], self.profile.radius
         for tile in tiles:
             rows, width = tile.totals.shape[2:]

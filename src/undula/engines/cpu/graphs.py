@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import NotEnoughMemoryError
 from ...lowering.compute import compute
 from ...lowering.expressions import strided
 from ...lowering.graph import Collaborate, Graph, Node, Transform
-from ..memory import empty
+from ..memory import MEMORY_ADVICE, empty, memory_size
 from ..threads import get_num_threads, run
 from .executable import ERROR, RESULT, KernelCall, address, call_tape, scratch_memory
 from .graph_lowering import lower_graph
@@ -34,6 +35,7 @@ __all__ = ["CpuGraph"]
 
 Array = NDArray[Any]
 
+TEMPORARIES = 4  # Arrays that NumPy makes while it computes a node.
 THREADED = 1 << 18  # Samples of all steps below which handing work to other threads costs more than it saves.
 
 
@@ -109,8 +111,25 @@ class CpuGraph:
             segment.counters = _counters(segment.begin, segment.end)
         return segments
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes that a run takes besides its inputs, those of its outputs included."""
+        outputs = sum(math.prod(shape) * dtype.itemsize for _, shape, dtype in self._outputs)
+        nodes = [segment.node for segment in self._segments if segment.node is not None]
+        scratch = min(get_num_threads(), self._max_threads) * self._scratch_bytes
+        return self._bytes + outputs + max(scratch, *map(_function_bytes, nodes), 0)
+
     def run(self, arrays: Mapping[str, Array], seconds: dict[str, float] | None = None) -> dict[str, Array]:
         """Return the outputs by name, given the inputs by name; add the time of each phase to ``seconds``."""
+        try:
+            return self._run(arrays, seconds)
+        except MemoryError as error:
+            raise NotEnoughMemoryError(
+                f"filtering takes {memory_size(self.nbytes)} of memory besides the image, and the system does"
+                f" not provide so much: {MEMORY_ADVICE}"
+            ) from error
+
+    def _run(self, arrays: Mapping[str, Array], seconds: dict[str, float] | None) -> dict[str, Array]:
         inputs = [_checked(arrays[name], shape, dtype, name) for name, shape, dtype in self._inputs]
         outputs = {name: empty(shape, dtype) for name, shape, dtype in self._outputs}
         memory = empty((self._bytes,), _BYTES)
@@ -166,6 +185,16 @@ class CpuGraph:
             filter_planes(x, sigmas, node.profile, node.channels, out)
         else:
             compute(node, buffers)
+
+
+def _function_bytes(node: Node) -> int:
+    """Return the bytes that a node takes that is computed by a function, besides its arrays."""
+    if isinstance(node, Collaborate):
+        from .collaborative import filter_bytes
+
+        return filter_bytes(node.source.shape, node.profile, node.channels)
+    largest = max(math.prod(view.shape) * view.itemsize for view in (*node.reads, *node.writes))
+    return TEMPORARIES * largest
 
 
 _BYTES = np.dtype(np.uint8)

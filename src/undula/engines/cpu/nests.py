@@ -34,6 +34,7 @@ __all__ = [
     "KernelPart",
     "Nest",
     "NoKernelError",
+    "TooManyAxesError",
     "cut",
 ]
 
@@ -61,6 +62,10 @@ LOADABLE = {
 
 class NoKernelError(Exception):
     """No kernel can compute a node, or a part of it; NumPy does."""
+
+
+class TooManyAxesError(NoKernelError):
+    """No kernel has as many loops as a node has axes; it may have enough for a part of the node."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +194,7 @@ class Nest:
             else:
                 joined.append((n, [axis]))
         if len(joined) > LOOPS:
-            raise NoKernelError(f"no kernel has loops for shape {shape}")
+            raise TooManyAxesError(f"no kernel has loops for shape {shape}")
         missing = LOOPS - len(joined)
         axes = [(n, group[-1]) for n, group in joined]
         if apart < 0:
@@ -200,7 +205,7 @@ class Nest:
             o.strides = [0 if axis < 0 else o.strides[axis] for _, axis in axes]
             o.lasts = [-1 if axis < 0 or not o.lasts else o.lasts[axis] for _, axis in axes]
             if o.lasts[0] >= 0:
-                raise NoKernelError("no kernel has so many axes of a coarser level")
+                raise TooManyAxesError("no kernel has so many axes of a coarser level")
         return tuple(n for n, _ in axes)
 
     def _continues(self, before: int, axis: int, n: int) -> bool:

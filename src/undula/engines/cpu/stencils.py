@@ -6,10 +6,10 @@ Rows of sums are kept in memory of the thread while they are needed, so that eac
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ...arrays import ArrayView
-from ...lowering.expressions import WINDOW, Expression, Load, loads
+from ...lowering.expressions import WINDOW, Expression, Load, loads, rewritten
 from ...lowering.graph import Pointwise, Stencil
 from .executable import address
 from .expressions import KernelText, indented, row_bytes
@@ -21,6 +21,7 @@ __all__ = ["add_stencil"]
 MAX_BOX_RADIUS = 4  # Wider windows are summed as those of other weights.
 MAX_UNROLLED_RADIUS = 8
 MAX_ROWS_AT_ONCE = 6  # More arrays in one loop are not vectorized: too many of them could overlap.
+MAX_COARSER_AXES = 3
 MIN_ROWS = 64  # of a piece: neighbouring rows are needed as well
 
 # --- texts of kernels -----------------------------------------------------------------------------
@@ -146,7 +147,8 @@ def _balanced(terms: Sequence[str]) -> str:
 def add_stencil(tasks: GraphTasks, node: Stencil) -> None:
     """Add the tasks of a node that sums over windows.
 
-    All axes but the last two are summed by steps of their own.
+    All axes but the last two are summed by steps of their own. Kernels follow coarser levels along three
+    axes, so results with more are computed in parts.
     """
     sources = list(node.sources)
     for axis in range(len(node.taps) - 2):
@@ -157,16 +159,49 @@ def add_stencil(tasks: GraphTasks, node: Stencil) -> None:
     box = max(radii) <= MAX_BOX_RADIUS and len(set(down)) == len(set(along)) == 1
     weights = tasks.table([down[0] * along[0]]), tasks.table(down), tasks.table(along)
     kernels = []
-    for result, source, value in zip(node.results, sources, node.values, strict=True):
-        nest = Nest(result.shape, [source, value], result, apart=min(2, len(node.taps)))
-        text = (box_text if box else window_text)(nest, source, value, *radii)
-        kernels.append((nest, text))
+    for whole in zip(node.results, sources, node.values, strict=True):
+        for result, source, value in _divided(*whole, len(node.taps)):
+            nest = Nest(result.shape, [source, value], result, apart=min(2, len(node.taps)))
+            text = (box_text if box else window_text)(nest, source, value, *radii)
+            kernels.append((nest, text))
     extras = [(address(weights[0]), -1)]
     if not box:
         extras = [(radii[0], -1), (radii[1], -1), (address(weights[1]), -1), (address(weights[2]), -1)]
 
     views = [load.view for load in loads(*sources)]
     _add_windows(tasks, (*node.reads, *node.writes, *views), kernels, radii, extras)
+
+
+def _divided(
+    result: ArrayView, source: Expression, value: Expression, ndim: int
+) -> Iterator[tuple[ArrayView, Expression, Expression]]:
+    """Yield parts with at most three spatial axes of a result that reads a coarser level."""
+    if ndim <= MAX_COARSER_AXES or not any(load.finer for load in loads(value)):
+        yield result, source, value
+        return
+    axis = len(result.shape) - ndim
+
+    def at(place: int) -> Callable[[Load], Expression]:
+        def part(load: Load) -> Expression:
+            behind = axis - len(result.shape)
+            if len(load.view.shape) < -behind:
+                return load
+            there = (place + load.offset) // 2 if load.finer else place
+            return Load(_without_axis(load.view, behind, there), load.finer[1:], load.offset)
+
+        return part
+
+    for place in range(result.shape[axis]):
+        parts = rewritten(source, at(place)), rewritten(value, at(place))
+        yield from _divided(_without_axis(result, axis, place), *parts, ndim - 1)
+
+
+def _without_axis(view: ArrayView, axis: int, place: int) -> ArrayView:
+    """Return the part of a view at one place of an axis; an axis of one sample is that at all places."""
+    axis %= len(view.shape)
+    offset = view.offset + min(place, view.shape[axis] - 1) * view.strides[axis]
+    shape, strides = (each[:axis] + each[axis + 1 :] for each in (view.shape, view.strides))
+    return view._replace(shape=shape, strides=strides, offset=offset)
 
 
 def _summed(tasks: GraphTasks, node: Stencil, sources: Sequence[Expression], axis: int) -> list[Expression]:

@@ -12,19 +12,19 @@ place in buffer 2.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import ArrayView
-from ...lowering.expressions import Load
-from ...lowering.graph import Buffer, Graph, Node, Pointwise, Transform
+from ...lowering.expressions import Expression, Load, loads, rewritten
+from ...lowering.graph import Buffer, Graph, Node, Pointwise, Stencil, Transform
 from .executable import CALL_BYTES
 from .expressions import pointwise_text, row_bytes
-from .nests import KernelPart, Nest, NoKernelError, cut
+from .nests import KernelPart, Nest, NoKernelError, TooManyAxesError, cut
 
 __all__ = [
     "ALIGNMENT",
@@ -167,7 +167,12 @@ class GraphTasks:
         """Add the tasks of a node by ``add``, or compute it by a function if no kernels can."""
         count = len(self.tasks)
         try:
-            add(self, node)
+            try:
+                add(self, node)
+            except TooManyAxesError:
+                del self.tasks[count:]
+                for part in _divided_along_axis(node):
+                    add(self, part)
         except NoKernelError:
             del self.tasks[count:]
             self.add_function(node)
@@ -237,3 +242,36 @@ def coarser_operands(nest: Nest) -> int:
 def _bytes(buffer: Buffer) -> int:
     size = math.prod(buffer.shape) * np.dtype(buffer.dtype).itemsize
     return -(-max(1, size) // ALIGNMENT) * ALIGNMENT
+
+
+def _divided_along_axis(node: Node) -> Iterator[Node]:
+    """Divide a node into parts of one place along its shortest axis, apart from those of windows and levels.
+
+    Batches of volumes are filtered one by one in this way, by the kernels of a single one.
+    """
+    if not isinstance(node, Pointwise | Stencil):
+        raise TooManyAxesError("this node cannot be divided")
+    sources = node.sources if isinstance(node, Stencil) else ()
+    inner = max([0, *(len(load.finer) for load in loads(*sources, *node.values))])
+    inner = max(inner, len(node.taps) if isinstance(node, Stencil) else 0)
+    shapes = [view.shape for view in node.results]
+    common = zip(*(shape[: max(0, len(shape) - inner)] for shape in shapes), strict=False)
+    lengths = {ns[0]: axis for axis, ns in enumerate(common) if ns[0] > 1 and len(set(ns)) == 1}
+    if not lengths or len(set(map(len, shapes))) > 1:
+        raise TooManyAxesError("this node has no axis to divide")
+    count = min(lengths)
+    place = lengths[count] - len(shapes[0])  # from the last axis
+    for number in range(count):
+
+        def part(view: ArrayView, number: int = number) -> ArrayView:
+            if len(view.shape) < -place or view.shape[place] == 1:
+                return view
+            shape = list(view.shape)
+            shape[place] = 1
+            return view._replace(shape=tuple(shape), offset=view.offset + number * view.strides[place])
+
+        def parts(expressions: Sequence[Expression], part: Any = part) -> tuple[Expression, ...]:
+            return tuple(rewritten(e, lambda load: replace(load, view=part(load.view))) for e in expressions)
+
+        divided = replace(node, results=tuple(map(part, node.results)), values=parts(node.values))
+        yield replace(divided, sources=parts(sources)) if isinstance(divided, Stencil) else divided

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays import COMPLEX, ArrayLibrary, ArrayView, dtype_name, library_of
-from ...errors import ArgumentError, ArgumentTypeError
+from ...errors import ArgumentError, ArgumentTypeError, DeviceError
 from ...lowering.graph import Graph
 from ...lowering.spec import BandTree, LevelOperators, Task
 from ..base import DEFAULT_OPTIONS, Engine, RunCache, TransformOptions, UnfollowableStridesError, engine
@@ -29,7 +29,9 @@ from .arrays import (
     device_of,
     timed_transfer,
 )
+from .emit import probes
 from .graphs import DeviceGraph, ScratchPool
+from .launches import DeviceProgram, Launch
 from .strategies import STRATEGIES
 from .strategies.base import LIFTING
 from .transform import device_levels, transform_program
@@ -207,6 +209,22 @@ class DeviceEngine(Engine):
     ) -> Callable[[], Any]:
         """Return a function that transforms arrays in the memory of the device, to be called many times."""
         return partial(self.compile(back, tree, dtype, arrays, options).run, arrays)
+
+    def check_device(self) -> None:
+        """Raise an error unless the device copies an array by a kernel."""
+        queue = self.device.queue
+        x, y = np.arange(4 * probes.ITEMS, dtype=np.float32), np.zeros(4 * probes.ITEMS, np.float32)
+        source, target = (self.device.allocate(x.nbytes, queue) for _ in range(2))
+        self.device.upload(x, source, queue)
+        self.device.upload(y, target, queue)
+        launch = Launch(probes.stream(self.device.dialect), 1, (0, 1), (probes.ITEMS,))
+        program = self.device.prepare(DeviceProgram((launch,), ()))
+        program.run([getattr(memory, "address", memory) for memory in (source, target)], queue)
+        self.device.download(target, y, queue)
+        if not np.array_equal(x, y):
+            raise DeviceError(
+                f"{self.device.name} computes wrong results: a kernel that copies an array changed it"
+            )
 
     def finish(self) -> None:
         """Wait until the device has done everything that was started."""

@@ -25,6 +25,8 @@ export default {
       <div v-if="shown && view === 'side'" class="middle" :class="{stacked}"></div>
       <div v-if="readout" class="readout">{{ readout }}</div>
       <div class="zoom" v-if="shown">{{ zoomed }}</div>
+      <div v-if="denied" class="denied" role="alert">The Studio was started anew, with another token. Open the address that it
+        printed: this browser has kept the chain, and offers to restore it there.</div>
       <div v-if="dropping" class="drop"><span>Drop images, volumes or videos here</span></div>
       <div class="uploads" role="status" aria-live="polite">
         <div v-for="upload in uploads" :key="upload.id" :class="{failed: upload.error}">
@@ -45,7 +47,7 @@ export default {
     return {
       shown: false, view: "divider", split: 0.5, dragging: false, dropping: false, readout: "", zoomed: "",
       uploads: [], camera: false, note: "", warning: "", labels: ["Before", "After"], bar: null, box: null, regionText: "",
-      tool: "pan", stacked: false,
+      tool: "pan", stacked: false, letters: true, denied: false,
     };
   },
 
@@ -84,6 +86,8 @@ export default {
     document.querySelector(".q-drawer--right")?.setAttribute("aria-label", "Figures");
     this.measure();
     this.connect();
+    this.letters = this.kept("letters") !== "off";
+    this.$emit("kept", { letters: this.letters, theme: this.kept("theme"), chains: this.kept("chains") });
   },
 
   unmounted() {
@@ -105,7 +109,35 @@ export default {
       this.socket.binaryType = "arraybuffer";
       this.sentScale = 0; // the scale that the server knows
       this.socket.onmessage = (message) => { this.queue = this.queue.then(() => this.receive(message.data)).catch(console.error); };
-      this.socket.onclose = () => { if (!this.closed) setTimeout(() => this.connect(), 1000); };
+      this.socket.onclose = () => { if (!this.closed) setTimeout(() => this.reconnect(), 1000); };
+    },
+
+    // After a restart the server knows neither the session nor, with another token, this browser.
+    async reconnect() {
+      const status = await fetch(`/studio/state/${this.path}`).then((answer) => answer.status, () => 0);
+      if (status === 404) location.reload();
+      else if (status === 403) {
+        this.denied = true;
+        document.getElementById("popup").style.display = "none"; // NiceGUI's, which says that it reconnects
+      } else this.connect();
+    },
+
+    // --- what the browser keeps ----------------------------------------------------------------------
+
+    keep(name, value) {
+      try {
+        if (value === null) localStorage.removeItem(`undula-studio-${name}`);
+        else localStorage.setItem(`undula-studio-${name}`, value);
+      } catch { /* the browser keeps nothing */ }
+    },
+
+    kept(name) {
+      try { return localStorage.getItem(`undula-studio-${name}`); } catch { return null; }
+    },
+
+    useLetters(letters) {
+      this.letters = letters;
+      this.keep("letters", letters ? null : "off");
     },
 
     async receive(data) {
@@ -373,7 +405,7 @@ export default {
 
     nudge(e) {
       const step = { ArrowLeft: -0.02, ArrowRight: 0.02, Home: -1, End: 1 }[e.key];
-      if (!step) return;
+      if (!step || e.altKey || e.ctrlKey || e.metaKey) return;
       e.preventDefault();
       e.stopPropagation();
       this.split = Math.min(1, Math.max(0, this.split + step));
@@ -454,17 +486,18 @@ export default {
     key(e) {
       const target = e.target, menu = target.closest?.("[role=menu]");
       if (menu) return this.moveInMenu(e, [...menu.querySelectorAll("[role=menuitem]")]);
-      if (target.closest?.("input, textarea, [contenteditable], .q-select, .q-menu, .q-dialog")) return;
+      const slider = target.closest?.("[role=slider], [type=range]");
+      if (!slider && target.closest?.("input, textarea, [contenteditable], .q-select, .q-menu, .q-dialog")) return;
+      if (e.altKey) return; // a shortcut of the browser
+      if (!this.letters && e.key.length === 1 && e.key !== " " && !e.ctrlKey && !e.metaKey) return;
       const name = (e.ctrlKey || e.metaKey ? "ctrl+" : "") + (e.shiftKey && e.key.length > 1 ? "shift+" : "") + e.key.toLowerCase();
-      const slider = target.closest?.("[role=slider]");
       const local = {
         "+": () => this.zoom(1.25), "=": () => this.zoom(1.25), "-": () => this.zoom(0.8), 0: () => this.fit(),
         9: () => this.actual(), w: () => this.$emit("tool", { tool: "window" }), r: () => this.$emit("tool", { tool: "region" }), f: () => this.fullscreen(), o: () => this.pick(),
       }[name];
       const remote = ["1", "2", "3", "4", "5", "6", " ", "arrowleft", "arrowright", "home", "end", "l", "d", "?", "e", "c",
         "h", "ctrl+z", "ctrl+y", "ctrl+s", "x", "a", "b"];
-      if (slider && name.startsWith("arrow")) return;
-      if (slider && slider.dataset.testid !== "scrub" && (name === "home" || name === "end")) return;
+      if (slider && (name.startsWith("arrow") || name === "home" || name === "end")) return;
       if (target.closest?.("button, [role=button], [role=switch], [role=tab]") && name === " ") return;
       const redo = name === "ctrl+z" && e.shiftKey ? "ctrl+y" : name;
       if (local) { e.preventDefault(); local(); }
@@ -492,18 +525,19 @@ export default {
     async pickedJson(e) {
       const [file] = e.target.files;
       e.target.value = "";
-      if (!file) return;
-      if (file.size > 200000) this.$emit("pipeline", { error: `${file.name} is too large for a pipeline` });
-      else this.$emit("pipeline", { name: file.name, text: await file.text() });
+      if (file) await this.sendPipeline(file);
+    },
+
+    async sendPipeline(file) {
+      const name = file.name, size = Math.ceil(file.size / 1000);
+      if (file.size <= 200000) this.$emit("pipeline", { name, text: await file.text() });
+      else this.$emit("pipeline", { name, error: `it has ${size} kB; pipelines of up to 200 kB can be loaded` });
     },
 
     async send(files) {
       for (const file of [...files]) {
-        if (/\.json$/i.test(file.name)) {
-          if (file.size <= 200000) this.$emit("pipeline", { name: file.name, text: await file.text() });
-          continue;
-        }
-        await this.upload(file);
+        if (/\.json$/i.test(file.name)) await this.sendPipeline(file);
+        else await this.upload(file);
       }
     },
 

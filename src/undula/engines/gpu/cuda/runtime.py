@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....errors import DeviceError, KernelError, MissingDeviceError, OutOfMemoryError, install_hint
+from ...devices import first_usable
 from ...memory import copy_bytes
 from .. import disk
 from ..emit import CUDA, Kernel
@@ -124,8 +125,7 @@ class CudaDevice:
         )
         self._group_shared = traits["group_shared"]
         self.context = check(driver.cuDevicePrimaryCtxRetain(handle))
-        name = check(driver.cuDeviceGetName(256, handle))
-        self.name = name.split(b"\0")[0].decode()
+        self.name = _name(number)
         self._functions: dict[str, Any] = {}
         self._modules: list[Any] = []
         self._lock = threading.Lock()
@@ -447,6 +447,14 @@ INSTALL = install_hint("cuda")
 @cache
 def device(number: int) -> CudaDevice:
     """Return a GPU by its number."""
+    count = _count()
+    if number >= count:
+        raise MissingDeviceError(f"there is no GPU number {number}; the driver knows {count}")
+    return CudaDevice(number)
+
+
+def _count() -> int:
+    """Start the driver, and return the number of its GPUs; an error if there is none."""
     try:
         import cuda.core
         from cuda.bindings import driver
@@ -467,24 +475,26 @@ def device(number: int) -> CudaDevice:
             f"NVIDIA's driver finds no GPU ({code.name}); backend 'cpu' needs none, 'opencl' supports others"
         )
     PROCESS.started()
-    count = check(driver.cuDeviceGetCount())
-    if number >= count:
-        raise MissingDeviceError(f"there is no GPU number {number}; the driver knows {count}")
     del cuda
-    return CudaDevice(number)
+    return int(check(driver.cuDeviceGetCount()))
+
+
+def _name(number: int) -> str:
+    """Return the name of a GPU, which need not be usable."""
+    from cuda.bindings import driver
+
+    name: bytes = check(driver.cuDeviceGetName(256, check(driver.cuDeviceGet(number))))
+    return name.split(b"\0")[0].decode()
 
 
 def engine(number: int | None) -> DeviceEngine:
-    """Return the engine of a GPU; the first one if the number is None."""
-    return DeviceEngine("cuda", device(number or 0))
+    """Return the engine of a GPU; the first one that can be used if the number is None."""
+    return DeviceEngine("cuda", device(first_usable("cuda", range(_count())) if number is None else number))
 
 
 def names() -> list[str]:
     """Return the names of all GPUs, in the order of their numbers."""
-    device(0)
-    from cuda.bindings import driver
-
-    return [device(number).name for number in range(check(driver.cuDeviceGetCount()))]
+    return [_name(number) for number in range(_count())]
 
 
 def device_of_address(address: int) -> int:

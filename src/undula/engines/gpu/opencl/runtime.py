@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....errors import DeviceError, KernelError, MissingDeviceError, OutOfMemoryError, install_hint
+from ...devices import first_usable
 from ..emit import OPENCL, Kernel
 from ..engine import DeviceEngine
 from ..launches import DeviceLimits, DeviceProgram, Launch
@@ -20,6 +21,7 @@ from ..process import DriverProcess
 __all__ = ["OpenCLDevice", "default_device", "device", "engine", "names", "numbered_device"]
 
 MAX_SHARED_BYTES = 49152  # of a kernel, also on devices with more
+GET_POCL = "pocl-opencl-icd of Debian and Ubuntu, or pocl of conda-forge"
 
 PROCESS = DriverProcess("opencl")
 
@@ -64,8 +66,7 @@ class OpenCLDevice:
                     if "unknown target CPU" in str(error):  # PoCL's compiler is older than the processor.
                         raise MissingDeviceError(
                             f"the OpenCL driver of {self.name} ({self.handle.platform.version.strip()}) does "
-                            "not know this processor: set POCL_LLVM_CPU_NAME to an older one, such as "
-                            "x86-64-v3, or install a newer PoCL (pocl of conda-forge)"
+                            f"not know this processor: install a newer PoCL ({GET_POCL})"
                         ) from error
                     raise KernelError(kernel.name, kernel.source, str(error)) from error
                 self._functions[kernel.source] = built
@@ -187,7 +188,7 @@ def _all_devices() -> list[Any]:
     except ImportError as error:
         raise MissingDeviceError(
             f"backend 'opencl' needs PyOpenCL: {install_hint('opencl')} (and a driver of your device; "
-            "pip install pocl-binary-distribution runs kernels on the CPU)"
+            f"PoCL runs kernels on the CPU: {GET_POCL})"
         ) from error
     PROCESS.check()
     try:
@@ -197,14 +198,14 @@ def _all_devices() -> list[Any]:
     if not handles:
         raise MissingDeviceError(
             "PyOpenCL finds no device: install the OpenCL driver of your GPU, or "
-            "pip install pocl-binary-distribution to run kernels on the CPU"
+            f"PoCL, which runs kernels on the CPU ({GET_POCL})"
         )
     PROCESS.started()
     return handles
 
 
 def engine(number: int | None) -> DeviceEngine:
-    """Return the engine of a device; the first GPU if the number is None."""
+    """Return the engine of a device; that of :func:`default_device` if the number is None."""
     return DeviceEngine("opencl", default_device() if number is None else numbered_device(number))
 
 
@@ -215,13 +216,12 @@ def names() -> list[str]:
 
 @cache
 def default_device() -> OpenCLDevice:
-    """Return the first GPU, or the first device if there is no GPU."""
+    """Return the first GPU that can be used, or the first other device if there is no such GPU."""
     handles = _all_devices()
     import pyopencl as cl
 
-    return numbered_device(
-        next((k for k, handle in enumerate(handles) if handle.type & cl.device_type.GPU), 0)
-    )
+    order = sorted(range(len(handles)), key=lambda number: not handles[number].type & cl.device_type.GPU)
+    return numbered_device(first_usable("opencl", order))
 
 
 @cache
