@@ -19,6 +19,7 @@ State = dict[str, dict[str, Any]]  # values by their owner, a module or a librar
 
 CACHES = {"CALLS"}  # tables that may grow in a test
 
+ENVIRONMENT = "the environment"
 # Libraries set variables of their own when they are imported; these change what the package and its tests do.
 VARIABLES = (
     "UNDULA",
@@ -59,7 +60,7 @@ def registries() -> State:
 def settings() -> State:
     """Return the settings of the process, of the package, and of the libraries that tests configure."""
     state: State = {
-        "the environment": {name: value for name, value in os.environ.items() if name.startswith(VARIABLES)},
+        ENVIRONMENT: {name: value for name, value in os.environ.items() if name.startswith(VARIABLES)},
         "the process": {
             "working directory": os.getcwd(),
             "path of modules": list(sys.path),
@@ -103,11 +104,11 @@ IMPLIED = {
 
 
 def changes(before: State, after: State) -> dict[str, str]:
-    """Return what differs, by its name; owners that were not loaded before may bring theirs."""
+    """Return what differs, by its name; modules may be loaded, and may load what they define."""
     return {
         f"{name} of {owner}": "\n".join(unified_diff(*map(pformat_lines, values), lineterm="", n=0))
         for owner, before_names in before.items()
-        for name in {**before_names, **after.get(owner, {})}
+        for name in {**before_names, **(after.get(owner, {}) if owner == ENVIRONMENT else {})}
         if (values := (before_names.get(name), after.get(owner, {}).get(name)))[0] != values[1]
     }
 

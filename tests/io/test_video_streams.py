@@ -3,6 +3,7 @@
 import io as bytes_io
 import json
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -23,6 +24,7 @@ from undula.cli import main
 from undula.io import files
 from undula.io.decoder import Planes, VideoReader, display_matrix, open_video
 from undula.io.encoder import VideoWriter, ordinary_threads
+from undula.io.video_sources import directshow_name
 
 COVER = av.stream.Disposition.attached_pic
 QUARTER = (0, 1 << 16, 0, -(1 << 16), 0, 0, 0, 0, 1 << 30)  # Displayed rotated clockwise.
@@ -960,3 +962,29 @@ def test_grey_keeps_its_brightness(width: int, suffix: str, codec: str | None, t
 
 def test_the_codec_av1_is_named(tmp_path: Path) -> None:
     assert io.probe(write_test_clip(tmp_path / "x.mp4", "av1", 4)).codec == "av1"
+
+
+LISTED = [
+    av.DeviceInfo("@device_cm_{33D9}wave_{71}", "Microphone", False, ["audio"]),
+    av.DeviceInfo("@device_pnp_usb#vid_046d", "Webcam", False, ["video"]),
+    av.DeviceInfo("@device_sw_{860B}", "Camera and microphone", False, ["audio", "video"]),
+    av.DeviceInfo("@device_pnp_usb#vid_04f2", "A camera in use", False, []),
+]
+
+
+def test_cameras_of_directshow_have_names() -> None:
+    names = [directshow_name(number, LISTED) for number in range(3)]
+    assert names == [device.name for device in LISTED[1:]]
+    with pytest.raises(
+        undula.FileError, match=r"no camera:3; .* lists camera:0 \(Webcam\), camera:1 \(Camera and "
+    ):
+        directshow_name(3, LISTED)
+    with pytest.raises(undula.FileError, match="no camera:0; DirectShow lists no cameras"):
+        directshow_name(0, LISTED[:1])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="DirectShow is there")
+def test_cameras_on_windows_are_listed_before_they_are_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(undula.FileError, match="no such input format: 'dshow'"):
+        io.probe("camera:0")

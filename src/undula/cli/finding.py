@@ -25,6 +25,7 @@ class FileJob:
 
     source: Path
     target: Path
+    piped_format: str = ""  # of standard output, without a dot; that of the input by default
 
 
 @dataclass
@@ -86,6 +87,8 @@ def find_jobs(
     is_study = Path(paths[0]).is_dir() or Path(paths[0]).name == DICOMDIR
     if len(paths) > 1 or is_folder or (is_study and not is_zarr(paths[0])):
         return _jobs_into_folder(paths, Path(output), recursive, names, maps, left_out)
+    if names.format and not names.suffix and output == PIPE:
+        return [FileJob(Path(paths[0]), Path(PIPE), names.format)]
     if names:
         raise ArgumentError(
             f"--suffix and --format name results after their inputs, and {output} is named already; omit them"

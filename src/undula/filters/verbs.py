@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..arrays import check_integer
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..wavelets import Wavelet
 from .base import check_choice, check_number
@@ -135,7 +136,9 @@ class Verb(ABC):
 def _check_method(method: Any, verb: str, methods: Sequence[str] = NAMED_METHODS) -> None:
     """Raise an error unless this is a method that needs no thresholds."""
     if method == "given":
-        raise ArgumentError(f"{verb} takes no thresholds; they are for the stage Shrink of a pipeline")
+        raise ArgumentError(
+            f"{verb} takes no thresholds; give them to the stage Shrink of a Pipeline, or to undula filter"
+        )
     check_choice(method, "method", methods)
 
 
@@ -218,6 +221,8 @@ class Denoising(Verb):
 
     def _build(self) -> Pipeline:
         """Return the pipeline that denoises single images with these options."""
+        if not isinstance(self.invariant, (bool, np.bool_)):
+            check_integer(self.invariant, "invariant")
         _check_method(self.method, "denoise", DENOISING_METHODS)
         check_choice(self.quality, "quality", QUALITIES)
         if self.noise is not None and not isinstance(self.noise, NoiseSpectrum):
