@@ -147,7 +147,7 @@ def test_existing_stores_are_replaced_only_with_overwrite(
     assert call("transform in.zarr c.zarr -l 1") == 0
     capsys.readouterr()
     assert call(f"{line} out.zarr") == 1
-    assert capsys.readouterr().err.startswith("undula: out.zarr exists and would be lost; add --overwrite")
+    assert capsys.readouterr().err.startswith("undula: out.zarr exists and would be lost; pass --overwrite")
     assert zarr.open_array("out.zarr", mode="r").shape == (5,)
     assert call(f"{line} out.zarr --overwrite") == 0
     assert not Path("out.zarr/c/0").is_file()

@@ -426,7 +426,7 @@ def _entry(
                 "--image-quality applies to JPEG, WebP, AVIF and HEIC, and this is written as"
                 f" {target.suffix}; choose one with --format"
             )
-        if target.suffix in VIDEOS:
+        if str(job.target) == PIPE and target.suffix in VIDEOS:
             raise ArgumentError(f"{source} is an image and cannot be written as a video, {target.suffix}")
 
         def start_progress(total: int) -> Any:
