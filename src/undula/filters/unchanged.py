@@ -49,8 +49,9 @@ class NoiseReport:
         """Compare an array of NumPy with its result; others may be on a device, which nobody waits for."""
         if not self.wanted or not isinstance(image, np.ndarray) or not isinstance(result, np.ndarray):
             return
+        image, result = np.ma.getdata(image), np.ma.getdata(result)
         few = slice(None, None, max(1, image.size // COMPARED))
-        if _equal(image.ravel()[few], result.ravel()[few]) and _equal(image, result):
+        if _equal(image.flat[few], result.flat[few]) and _equal(image, result):
             with self._lock:
                 first, self.wanted = self.wanted, False
             if first:
@@ -71,7 +72,6 @@ def _equal(image: Any, result: Any) -> bool:
     """Return whether arrays are equal up to rounding."""
     if image.dtype.kind != "f":
         return bool((image == result).all())
-    image = np.ma.getdata(image)
     finite = np.isfinite(image)
     largest = np.abs(image, where=finite, out=np.zeros_like(image)).max()
     limit = largest * (ROUNDING * np.finfo(image.dtype).eps)
