@@ -43,18 +43,18 @@ class NoiseReport:
 
     def __init__(self, pipeline: Pipeline, sigma: Any) -> None:
         self._lock = Lock()  # Frames are filtered by several threads.
-        self.wanted = sigma is None and bool(pipeline.stages) and all(map(_estimates, pipeline.stages))
+        self.silent = sigma is not None or not pipeline.stages or not all(map(_estimates, pipeline.stages))
 
     def compare(self, image: Any, result: Any) -> None:
         """Compare an array of NumPy with its result; others may be on a device, which nobody waits for."""
-        if not self.wanted or not isinstance(image, np.ndarray) or not isinstance(result, np.ndarray):
+        if self.silent or not isinstance(image, np.ndarray) or not isinstance(result, np.ndarray):
             return
         image, result = np.ma.getdata(image), np.ma.getdata(result)
-        few = slice(None, None, max(1, image.size // COMPARED))
-        if _equal(image.flat[few], result.flat[few]) and _equal(image, result):
+        sparse = slice(None, None, max(1, image.size // COMPARED))
+        if _equal(image.flat[sparse], result.flat[sparse]) and _equal(image, result):
             with self._lock:
-                first, self.wanted = self.wanted, False
-            if first:
+                silent, self.silent = self.silent, True
+            if not silent:
                 warn_of_no_noise(4)
 
 
