@@ -16,7 +16,7 @@ from .shrinkage import Shrink
 if TYPE_CHECKING:
     from .pipeline import Pipeline
 
-__all__ = ["NoiseReport", "warn_of_no_noise"]
+__all__ = ["NoiseReport", "estimates_noise", "is_unchanged", "warn_of_no_noise"]
 
 COMPARED = 4096  # samples that are compared first: images with noise differ in one of them
 ROUNDING = 64  # times the precision of floats is what a transform and its inverse may change
@@ -43,19 +43,29 @@ class NoiseReport:
 
     def __init__(self, pipeline: Pipeline, sigma: Any) -> None:
         self._lock = Lock()  # Frames are filtered by several threads.
-        self.silent = sigma is not None or not pipeline.stages or not all(map(_estimates, pipeline.stages))
+        self.silent = sigma is not None or not estimates_noise(pipeline)
 
     def compare(self, image: Any, result: Any) -> None:
         """Compare an array of NumPy with its result; others may be on a device, which nobody waits for."""
         if self.silent or not isinstance(image, np.ndarray) or not isinstance(result, np.ndarray):
             return
-        image, result = np.ma.getdata(image), np.ma.getdata(result)
-        sparse = slice(None, None, max(1, image.size // COMPARED))
-        if _equal(image.flat[sparse], result.flat[sparse]) and _equal(image, result):
+        if is_unchanged(image, result):
             with self._lock:
                 silent, self.silent = self.silent, True
             if not silent:
                 warn_of_no_noise(4)
+
+
+def estimates_noise(pipeline: Pipeline) -> bool:
+    """Return whether all stages of a pipeline remove noise that they estimate."""
+    return bool(pipeline.stages) and all(map(_estimates, pipeline.stages))
+
+
+def is_unchanged(image: Any, result: Any) -> bool:
+    """Return whether a result is its image, up to rounding."""
+    image, result = np.ma.getdata(image), np.ma.getdata(result)
+    sparse = slice(None, None, max(1, image.size // COMPARED))
+    return _equal(image.flat[sparse], result.flat[sparse]) and _equal(image, result)
 
 
 def _estimates(stage: Any) -> bool:
