@@ -960,7 +960,12 @@ and `block`. The noise level is estimated from
 the median magnitude of the finest diagonal band, and is 0 for drawings and text without noise; the [noise of cameras](denoising.md#noise-of-cameras) is recognised, and
 estimated in each band of luma and chroma. Alternatively it is passed as `sigma` (one value, one for each channel, or one
 for each sample), or estimated locally (`regions=64`: in squares of 64 samples). The estimate takes into account how the wavelet
-spreads noise over its bands.
+spreads noise over its bands. If no noise is found, the result is the image, with the warning
+`undula.NoNoiseWarning`; the command prints it, and the Studio shows it.
+
+Results do not depend on the unit of floats: an image in ampere or in multiples of 2^-1000 gives the same as one in grey levels,
+times the unit. Noise and thresholds that are passed are in the unit of the image. `noise="poisson"` counts photons of the
+given or estimated `gain`, and `denoise_wavelet` has the small constant of scikit-image.
 
 **Translation invariance.** Decimated transforms cause artefacts that depend on the position of the image grid.
 `invariant=True` computes every level for all shifts by one sample, which amounts to the undecimated transform and costs

@@ -21,6 +21,7 @@
         └── KernelError                     a kernel that does not compile; has its text and the log
 
     FormatWarning (UserWarning)             what a file format could not store
+    NoNoiseWarning (UserWarning)            a filter found no noise, and changed nothing
 
 Each message repeats what was passed, says what is allowed and, where there is one, what to do.
 """
@@ -40,6 +41,7 @@ __all__ = [
     "MismatchedBandsError",
     "MissingDeviceError",
     "MissingExtraError",
+    "NoNoiseWarning",
     "NotEnoughMemoryError",
     "NotInvertibleError",
     "OutOfMemoryError",
@@ -137,6 +139,23 @@ class FormatWarning(UserWarning):
     ...     undula.io.write(f"{tempfile.mkdtemp()}/square.bmp", picture)
     >>> print(caught[0].category.__name__, caught[0].message)
     FormatWarning square.bmp does not keep text (Author)
+    """
+
+
+class NoNoiseWarning(UserWarning):
+    """A filter that estimates the noise found none, so that its result is the image.
+
+    It is given once for a call, also for the frames of a video. Arrays on a device are not compared.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> import undula
+    >>> with warnings.catch_warnings(record=True, action="always") as caught:
+    ...     _ = undula.denoise(np.full((32, 32), 7.0))
+    >>> print(caught[0].category.__name__, caught[0].message)
+    NoNoiseWarning no noise was found, so nothing was changed; pass sigma if there is some
     """
 
 

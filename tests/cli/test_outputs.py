@@ -228,3 +228,11 @@ def test_measuring_again_requires_overwrite(capsys: pytest.CaptureFixture[str]) 
     assert call("experiments schemes/table-3 --quick --device cpu") == 0  # Adds to the results.
     assert len(json.loads(Path("experiments/results.json").read_text())["results"]) == 2
     assert call(f"{line} -y") == 0
+
+
+def test_images_without_noise_are_named_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a.png", "b.png"):
+        io.write(tmp_path / name, io.Picture(np.full((32, 40), 90, "u1"), "png"))
+    assert call(f"denoise {tmp_path}/a.png {tmp_path}/b.png --output {tmp_path}/clean") == 0
+    said = "undula: warning: no noise was found, so nothing was changed; pass sigma if there is some\n"
+    assert capsys.readouterr().err == said

@@ -11,6 +11,7 @@ import skimage.restoration
 from skimage.metrics import peak_signal_noise_ratio
 
 import undula
+from undula.filters import Pipeline
 from undula.filters.speckle import digamma, trigamma
 
 
@@ -238,6 +239,42 @@ def test_images_without_noise_stay_unchanged() -> None:
     np.testing.assert_array_equal(undula.denoise(np.zeros((9, 9), "u1")), np.zeros((9, 9)))
 
 
+FLAT = np.full((32, 40), 7.0)
+WITHOUT_NOISE: dict[str, Callable[[], Any]] = {
+    "an image": lambda: undula.denoise(FLAT),
+    "integers": lambda: undula.denoise(FLAT.astype("u1"), quality="best"),
+    "tiny samples": lambda: undula.denoise(FLAT * 1e-310),
+    "colours, some of them masked": lambda: undula.denoise(np.stack([FLAT] * 3, -1), mask=np.eye(32, 40) < 1),
+    "a batch": lambda: undula.denoise(np.stack([FLAT] * 3), axes=(1, 2)),
+    "frames": lambda: list(Pipeline(stages=["shrink"]).frames([FLAT] * 5)),
+    "one frame at a time": lambda: list(Pipeline(stages=["shrink"]).frames([FLAT] * 5, workers=1)),
+    "over time": lambda: undula.denoise(np.stack([FLAT] * 5), over_time=2),
+    "regions": lambda: undula.denoise(FLAT, regions=16),
+    "calibrated": lambda: undula.denoise(FLAT, calibrate=True),
+    "correlated noise": lambda: undula.denoise(FLAT, noise="correlated", quality="balanced"),
+    "photons": lambda: undula.denoise(FLAT, noise="poisson"),
+}
+
+
+@pytest.mark.parametrize("case", WITHOUT_NOISE)
+def test_a_filter_that_finds_no_noise_says_so_once(case: str) -> None:
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        WITHOUT_NOISE[case]()
+    assert [each.category for each in caught] == [undula.NoNoiseWarning]
+
+
+def test_what_is_asked_for_and_what_is_filtered_is_not_reported() -> None:
+    x = noisy(CAMERA, 0.1)[:64, :64]
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        undula.denoise(x)
+        undula.denoise(x, strength=0)
+        undula.denoise(FLAT, 1.0)
+        undula.sharpen(FLAT)
+        Pipeline(stages=["unsharp", "shrink"])(FLAT)
+        list(Pipeline(stages=["shrink"]).frames([x] * 3))
+    assert not caught
+
+
 def test_the_largest_floats_stay_finite() -> None:
     for dtype in ("f4", "f8"):
         largest = np.finfo(dtype).max
@@ -401,6 +438,7 @@ def test_weak_details_are_enhanced() -> None:
 def test_no_warnings() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", undula.NoNoiseWarning)
         for image in (CAMERA, np.zeros((20, 20), "u1"), np.ones((3, 3))):
             for work in (
                 undula.denoise,

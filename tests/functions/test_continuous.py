@@ -352,3 +352,14 @@ def test_inverse_of_complex_signals_by_complex_wavelets(wavelet: str) -> None:
     assert np.linalg.norm(again) < np.linalg.norm(x)
     real, _ = undula.cwt(x.real, scales, wavelet)
     assert undula.icwt(real, scales, wavelet).dtype == np.float64
+
+
+@pytest.mark.parametrize("power", [-900, 900])
+def test_the_inverse_does_not_depend_on_the_unit(power: int) -> None:
+    signal = np.sin(np.arange(64) / 3)
+    scales = np.geomspace(2, 16, 12)
+    coefs, _ = undula.cwt(signal, scales, "mexh")
+    expected = undula.icwt(coefs, scales, "mexh")
+    assert np.abs(expected - signal)[8:-8].max() < 0.5
+    result = undula.icwt(np.ldexp(coefs, power), scales, "mexh")
+    np.testing.assert_array_equal(result, np.ldexp(expected, power))

@@ -145,6 +145,15 @@ def test_hyperstacks(extent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     np.testing.assert_array_equal(shown.frame(9), pixels[1, :, 1, 9])
 
 
+def test_images_without_noise_are_named(tmp_path: Path, opened: Any) -> None:
+    for name, image in (("flat", np.full((40, 48), 90, "u1")), ("noisy", BLOCK[0])):
+        np.save(tmp_path / f"{name}.npy", image)
+        renderer, chain = Renderer(MemoryBudget(1 << 30)), FilterChain().with_pipeline(PIPELINE)
+        shown_frame(opened(tmp_path / f"{name}.npy"), 0, chain, renderer)
+        assert renderer.last is not None
+        assert renderer.last.note == (renderer_module.NO_NOISE if name == "flat" else "")
+
+
 def test_large_volumes_are_previewed_in_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: Any
 ) -> None:

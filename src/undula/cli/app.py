@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from ..errors import FormatWarning, UndulaError
+from ..errors import FormatWarning, NoNoiseWarning, UndulaError
 from . import coefficients, experiments, export, filtering, inspection, samples, speed, studio, zarr_stores
 from .common import PANELS, app
 from .screen import error_text, print_error, print_json, print_warning, wording
@@ -77,7 +77,8 @@ def run(arguments: list[str] | None = None) -> int:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     warnings.simplefilter("ignore")
     warnings.filterwarnings("default", category=UserWarning, module=r"undula\.filters")
-    warnings.simplefilter("always", FormatWarning)
+    for category in (FormatWarning, NoNoiseWarning):
+        warnings.simplefilter("always", category)
     warnings.showwarning = _warning_printer()
     given = sys.argv[1:] if arguments is None else arguments
     program: Any = typer.main.get_command(app)

@@ -25,6 +25,7 @@ from ..errors import ArgumentError
 from .noise import estimate_sigma
 from .pipeline import Pipeline
 from .planes import AUTO, GivenImage, checked_sigmas, largest_magnitude, unit_of
+from .unchanged import warn_of_no_noise
 from .verbs import Denoising
 
 __all__ = ["CalibratedPipeline", "Calibration", "calibrate"]
@@ -154,6 +155,7 @@ class CalibratedPipeline:
         """Filter an image with the strength that is best for it; arguments are those of a pipeline."""
         known = self._estimated_sigma(x, **options) if sigma is None else sigma
         if sigma is None and not np.any(known):  # There is nothing to calibrate for.
+            warn_of_no_noise()
             return library_of(x).copy(x)
         strength = self.calibration(x, known, **options).strength
         return self.with_strength(strength)(x, sigma=sigma, **options)

@@ -20,10 +20,11 @@ from ..wavelets import Wavelet, as_wavelet
 from .calibration import CalibratedPipeline
 from .deprecation import accept_former_names
 from .holes import central_places, fill_holes
-from .operations import NORMAL_MEDIAN
+from .operations import NORMAL_MEDIAN, ROUNDING
 from .pipeline import Pipeline
 from .planes import AUTO, GivenImage, checked_sigmas, largest_magnitude, unit_of
 from .spectrum import as_spectrum
+from .unchanged import warn_of_no_noise
 from .verbs import CORRELATED, GAUSSIAN, Denoising, Despeckling, Enhancing, Sharpening
 from .video import denoised_clip
 
@@ -202,6 +203,8 @@ def denoise(
         if calibrate:
             raise ArgumentError("calibrate needs one sigma; omit regions, and noise per sample")
         noise_map = _noise_map(image, sigma, regions, channel_axis, axes, mask)
+        if sigma is None and not noise_map.any():
+            warn_of_no_noise()
         return _denoise_by_map(pipeline, image, noise_map, options)
     if calibrate:
         return CalibratedPipeline(pipeline)(image, sigma=sigma, **options)
@@ -339,13 +342,16 @@ def _regional_noise(given: GivenImage, size: int) -> NDArray[Any]:
     """Estimate the noise of regions, and interpolate linearly between their centres."""
     layout, ndim = given.layout, given.layout.ndim
     planes = layout.to_planes(np, given.array, given.mask)
-    units = np.array([unit_of(largest_magnitude(plane)) for plane in planes])
+    largest = np.array([largest_magnitude(plane) for plane in planes])
+    units = np.array([unit_of(magnitude) for magnitude in largest.tolist()])
     if (units != 1).any():
         planes /= units.reshape(-1, *[1] * ndim).astype(planes.dtype)
     if given.mask is not None:
         planes = _filled(planes, layout.mask_planes(np, given.mask))
     band = np.abs(dwtn(planes, "db2", axes=tuple(range(1, 1 + ndim)))["d" * ndim])
-    if given.mask is not None:  # Zeros are not counted.
+    floors = ROUNDING * np.finfo(planes.dtype).eps * (largest / units)
+    band[band <= floors.reshape(-1, *[1] * ndim)] = 0  # Zeros are not counted.
+    if given.mask is not None:
         band *= _valid_details(layout.mask_planes(np, given.mask), band.shape[1:])
     shape = planes.shape[1:]
     counts = [max(1, round(n / size)) for n in shape]

@@ -19,6 +19,7 @@ from ..lowering.symbolic import SymbolicArray, materialize, reduced, symbolic, x
 __all__ = [
     "NORMAL_MEDIAN",
     "OPERATIONS",
+    "ROUNDING",
     "ArrayOperations",
     "LocalWindow",
     "item_size",
@@ -27,6 +28,7 @@ __all__ = [
 ]
 
 NORMAL_MEDIAN = 0.6744897501960817  # Median magnitude of a standard normal variable.
+ROUNDING = 8  # times the precision of floats is what may be left of details that are zero
 TINY = 1e-6  # Keeps divisors above zero, in units of the noise.
 
 
@@ -172,7 +174,7 @@ def rounding_floor(low: Any, levels: int, ndim: int) -> Any:
     It is proportional to the largest coefficient of the approximation, ``low``.
     """
     largest = xp.max(xp.abs(low), axis=tuple(range(1, len(low.shape))))
-    return largest * (8 * float(np.finfo(low.dtype).eps) * 2.0 ** (-levels * ndim / 2))
+    return largest * (ROUNDING * float(np.finfo(low.dtype).eps) * 2.0 ** (-levels * ndim / 2))
 
 
 def smallest_normal(x: SymbolicArray) -> float:

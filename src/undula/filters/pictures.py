@@ -3,14 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import library_of
 
-__all__ = ["picture"]
+__all__ = ["Views", "picture"]
+
+
+class Views(NamedTuple):
+    """Pictures of the coefficients before and after the stages of a pipeline, and the filtered image.
+
+    Attributes
+    ----------
+    analysis : ndarray of uint8
+        The coefficients of the image.
+    filtered : ndarray of uint8
+        The coefficients after the stages.
+    synthesis : array
+        The filtered image.
+
+    Examples
+    --------
+    >>> from undula.filters import Pipeline
+    >>> views = Pipeline("haar", 1, ["shrink"]).views(np.ones((8, 8), "uint8"))
+    >>> views.analysis.shape, views.synthesis.shape
+    ((8, 8), (8, 8))
+    """
+
+    analysis: Any
+    filtered: Any
+    synthesis: Any
 
 
 def _fit(band: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:

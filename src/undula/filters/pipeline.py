@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ..arrays import DASK, given_array, library_of, refuse_gradients
+from ..arrays import DASK, given_array, refuse_gradients
 from ..engines.base import TransformOptions, computes_on_host
 from ..engines.dispatch import engine_for
 from ..engines.gpu.strategies import STRATEGIES
@@ -26,46 +26,24 @@ from ..schemes import SCHEMES
 from ..wavelets import Wavelet, as_wavelet
 from .background import scan_masks
 from .base import check_choice, check_number, plain_number
-from .pictures import picture
+from .image_spectrum import image_spectrum
+from .pictures import Views, picture
 from .pipeline_json import arguments_from_json, has_known_name, pipeline_to_json
-from .planes import AUTO, COLORS, GivenImage, checked_counted, copied_frame, is_constant, unit_of
+from .planes import AUTO, COLORS, GivenImage, checked_counted, copied_frame, is_constant
 from .poisson import PHOTON_NOISE, filter_photons
 from .programs import ImageRecipe, compiled_pipeline, pipeline_graph
 from .speckle import KINDS, MULTIPLICATIVE, check_intensities, check_looks
-from .spectrum import ESTIMATED, NoiseSpectrum, as_spectrum, estimate_spectrum
+from .spectrum import ESTIMATED, NoiseSpectrum, as_spectrum
 from .stages import FilterStage, as_stage
 from .trace import RunOptions, Trace
 from .transforms import MAX_LEVELS
+from .unchanged import NoiseReport
 
 __all__ = ["Pipeline", "Views"]
 
 Shape = tuple[int, ...]
 DEFAULT_LEVELS = 4
 FRAMES_ON_DEVICE = 3
-
-
-class Views(NamedTuple):
-    """Pictures of the coefficients before and after the stages of a pipeline, and the filtered image.
-
-    Attributes
-    ----------
-    analysis : ndarray of uint8
-        The coefficients of the image.
-    filtered : ndarray of uint8
-        The coefficients after the stages.
-    synthesis : array
-        The filtered image.
-
-    Examples
-    --------
-    >>> views = Pipeline("haar", 1, ["shrink"]).views(np.ones((8, 8), "uint8"))
-    >>> views.analysis.shape, views.synthesis.shape
-    ((8, 8), (8, 8))
-    """
-
-    analysis: Any
-    filtered: Any
-    synthesis: Any
 
 
 @dataclass(frozen=True)
@@ -323,6 +301,17 @@ class Pipeline:
             Image of the shape, dtype and library of the input, on the same device. Results beyond the range
             of integers or float16 become its limits.
         """
+        run = (backend, strategy, scheme, counted, trace)
+        result = self._filtered(x, sigma, channel_axis, axes, mask, *run)
+        NoiseReport(self, sigma).compare(x, result)
+        return result
+
+    def _filtered(
+        self, x: Any, sigma: Any = None, channel_axis: int | str | None = AUTO,
+        axes: Sequence[int] | None = None, mask: Any = None, backend: str = "auto", strategy: str = "auto",
+        scheme: str = "auto", counted: Any = None, trace: Trace | None = None,
+    ) -> Any:  # fmt: skip
+        """Filter an image as a call does, and do not say whether anything was changed."""
         if trace is not None and not isinstance(trace, Trace):
             raise ArgumentTypeError(f"trace must be an undula.filters.Trace, got {trace!r}")
         if self.photons is not None or self.spectrum == ESTIMATED:
@@ -332,7 +321,8 @@ class Pipeline:
                 return filter_photons(self, x, sigma, options)
             if is_constant(x, mask):  # It has no noise to estimate.
                 return x.copy()
-            return self._with_spectrum(x, channel_axis, axes, mask)(x, sigma=sigma, **options)
+            spectrum = image_spectrum(x, channel_axis, axes, self.colors, mask)
+            return replace(self, spectrum=spectrum)._filtered(x, sigma=sigma, **options)
         if isinstance(self.spectrum, NoiseSpectrum) and sigma is None:
             sigma = self.spectrum.sigma
         if DASK.owns(x):
@@ -349,21 +339,15 @@ class Pipeline:
             return result
         options = {"backend": backend, "strategy": strategy, "scheme": scheme, "counted": counted}
         options |= {"sigma": sigma, "channel_axis": channel_axis, "axes": axes, "mask": mask}
-        return image.join(result, replace(self, color="channels")(x, **options))
+        return image.join(result, replace(self, color="channels")._filtered(x, **options))
 
     def _one_by_one(self, given: GivenImage, counted: Any, sigma: Any, options: RunOptions) -> Any:
         """Filter the images of a batch one by one, because their magnitudes are too different."""
 
         def filtered(image: Any, mask: Any, place: Any) -> Any:
-            return self(
-                image,
-                sigma=sigma,
-                channel_axis=given.layout.channel,
-                axes=given.layout.axes,
-                mask=mask,
-                counted=None if counted is None else counted[place],
-                **options._asdict(),
-            )
+            layout, part = given.layout, None if counted is None else counted[place]
+            run = {**options._asdict(), "counted": part, "mask": mask}
+            return self._filtered(image, sigma, layout.channel, layout.axes, **run)
 
         return given.as_given(given.one_by_one(filtered))
 
@@ -381,31 +365,6 @@ class Pipeline:
             Its stages have their noise and their thresholds in this unit.
         """
         return self if unit == 1 else replace(self, stages=[stage.in_units(unit) for stage in self.stages])
-
-    def _with_spectrum(
-        self, x: Any, channel_axis: int | str | None, axes: Sequence[int] | None, mask: Any
-    ) -> Pipeline:
-        """Return the pipeline with the spectrum of the noise of an image."""
-        if DASK.owns(x):
-            raise ArgumentError(
-                "the spectrum of noise is estimated from images in memory; call compute() first, or pass it"
-            )
-        given = GivenImage(x, channel_axis, axes, self.colors, mask)
-        layout, samples = given.layout, library_of(given.array).to_numpy(given.array)
-        if layout.ndim != 2:
-            raise ArgumentError(
-                f"the spectrum of noise is estimated from images with two axes, got {layout.ndim}; pass a"
-                " spectrum, or the two axes of images by axes"
-            )
-        planes = layout.to_planes(np, samples).astype(float)
-        if given.mask is not None:
-            valid = library_of(given.mask).to_numpy(given.mask)
-            planes = np.where(layout.mask_planes(np, valid), planes, np.nan)
-        if layout.mixed:  # Chroma has the same noise, but less.
-            planes = planes[: len(planes) // 3] / math.sqrt((layout.weights[0] ** 2).sum())
-        unit = unit_of(float(np.nanmax(np.abs(planes), initial=0.0)))
-        spectrum = as_spectrum(estimate_spectrum(planes / unit, channel_axis=0))
-        return replace(self, spectrum=replace(spectrum, sigma=spectrum.sigma * unit))
 
     def _given(
         self, x: Any, channel_axis: int | str | None, axes: Sequence[int] | None, mask: Any, counted: Any
@@ -479,15 +438,20 @@ class Pipeline:
             count = frame_workers() if on_host else FRAMES_ON_DEVICE
         if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
             raise ArgumentError(f"workers must be an integer of at least 1, got {workers!r}")
+        report = NoiseReport(self, options.get("sigma"))
         if count == 1:
             for frame in frames:
-                yield self(frame, **options)
+                result = self._filtered(frame, **options)
+                report.compare(frame, result)
+                yield result
             return
         waiting: deque[Any] = deque()
 
         def filtered(frame: Any) -> Any:
             with share_of_threads(count):
-                return self(frame, **options)
+                result = self._filtered(frame, **options)
+            report.compare(frame, result)
+            return result
 
         pool = ThreadPoolExecutor(count, "undula-frames")
         try:

@@ -340,8 +340,8 @@ def filter_photons(pipeline: Any, image: Any, sigma: Any, options: dict[str, Any
         gain, sigma = gain or estimated.gain, estimated.sigma if sigma is None else sigma
     if not LEAST_GAIN <= gain <= 1 / LEAST_GAIN:
         raise ArgumentError(
-            f"gain must not differ from samples by a factor of more than {1 / LEAST_GAIN:g}, got gain="
-            f"{gain * unit:g} for samples of up to {largest_magnitude(given.array):g}"
+            f"gain must be within a factor of {1 / LEAST_GAIN:g} of the samples, got {gain * unit:g} for"
+            f" samples of up to {largest_magnitude(given.array):g}"
         )
     noise = PoissonNoise(float(gain), float(sigma))
     plain = replace(pipeline, photons=None, gain=None)

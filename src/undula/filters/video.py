@@ -21,6 +21,7 @@ from ..lowering.collaborative import FLOOR, MAX_RANGE, limited_noise
 from ..lowering.temporal import MAX_FRAMES, TemporalProfile
 from .noise import estimate_sigma
 from .planes import AUTO, GivenImage, find_channel_axis
+from .unchanged import warn_of_no_noise
 
 if TYPE_CHECKING:
     from ..engines.cpu.temporal import TemporalFilter
@@ -88,7 +89,8 @@ class TemporalDenoiser:
             raise ArgumentError(
                 f"denoising over time runs on the CPU; pass backend='cpu' or 'auto', got {backend!r}"
             )
-        return self._filtered(self._steady(self._measured(frames, sigma, channel_axis), sigma is not None))
+        known = sigma is not None
+        return self._filtered(self._steady(self._measured(frames, sigma, channel_axis), known), known)
 
     @property
     def _radius(self) -> int:
@@ -157,9 +159,10 @@ class TemporalDenoiser:
         while waiting:
             yield steadied()
 
-    def _filtered(self, frames: Iterator[_MeasuredFrame]) -> Iterator[Any]:
+    def _filtered(self, frames: Iterator[_MeasuredFrame], known: bool) -> Iterator[Any]:
         """Filter frames; begin anew where the noise changes."""
         clip: _Clip | None = None
+        reported = known or self.strength == 0
         for image, measured in frames:
             factors = [self.luma, self.chroma, self.chroma] if image.layout.mixed else self.luma
             sigmas = measured * self.strength * factors
@@ -169,6 +172,9 @@ class TemporalDenoiser:
             if clip is None:
                 profile = TemporalProfile(self._radius, self.step)
                 clip = _Clip(image, sigmas, profile)
+                if not clip.filters and not reported:
+                    warn_of_no_noise(2)
+                    reported = True
             yield from clip.push(image)
         if clip is not None:
             yield from clip.finish()

@@ -10,6 +10,7 @@ convolutions are computed by :mod:`undula.engines.convolution`.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from functools import lru_cache
@@ -360,7 +361,11 @@ def icwt(
         response[: short.before + 1] += weight * short.taps[short.origin :]
         response[size - short.origin :] += weight * short.taps[: short.origin]
     gain, real = np.fft.fft(response), dtype.kind != "c" or (chosen.formula.conjugate and not complex_signal)
-    signal = _deconvolved(np.tensordot(weights, lines, (0, 0)), gain, real)
+    sums = np.tensordot(weights, lines, (0, 0))
+    largest = float(np.abs(sums).max())
+    # Energies stay in range if the largest number is about 1; products with powers of two are exact.
+    unit = math.ldexp(1.0, math.frexp(largest)[1] - 1) if 0 < largest < math.inf else 1.0
+    signal = _deconvolved(sums / unit, gain, real) * unit
     dtype = np.result_type(np.float32 if single else np.float64, np.float32 if real else np.complex64)
     return np.ascontiguousarray(np.moveaxis(signal.astype(dtype), -1, number))
 

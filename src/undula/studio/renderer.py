@@ -24,6 +24,7 @@ from ..engines.threads import cancellable
 from ..errors import ArgumentError
 from ..filters import Pipeline, Trace
 from ..filters.memory import working_memory
+from ..filters.unchanged import estimates_noise, is_unchanged
 from ..filters.video import TemporalDenoiser
 from ..io import Picture
 from ..io.dicom_filtering import NOTHING, DicomFilter, DicomFrame
@@ -48,6 +49,7 @@ __all__ = ["RenderRequest", "RenderedView", "Renderer", "filter_memory"]
 Array = NDArray[Any]
 MAX_LIVE_SAMPLES = 1 << 23  # of a volume that is filtered as a whole while a slider moves
 MIN_SLAB = 16  # slices of the part of a larger one that is filtered meanwhile
+NO_NOISE = "no noise was found, so nothing was changed"
 KEPT_VOLUMES = 2  # those of versions A and B
 
 
@@ -249,6 +251,9 @@ class Renderer:
                 other = self._filtered(request, request.other)
                 compared = FilteredFrame(other.after, result.after)
                 note = note or other.note
+            pipeline = request.applied.pipeline
+            if not note and estimates_noise(pipeline) and is_unchanged(result.before, result.after):
+                note = NO_NOISE
             if view == "difference":
                 bitmap, gain = render_difference(compared, shown.window)
                 layers = {view: bitmap}
