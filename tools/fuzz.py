@@ -5,7 +5,8 @@
 
 Every file is passed to ``undula info`` and ``undula denoise`` (coefficients: ``undula inverse``) in a worker
 process. It must cause no traceback, errors must name a file, and each file may take at most 4 seconds of CPU
-time and 1.5 GB. Files that fail are saved in the folder ``fuzz-failures``.
+time and 1.5 GB. Some images are also filtered in a folder with another one, which must be written, and the
+report must list both. Files that fail are saved in the folder ``fuzz-failures``.
 """
 
 from __future__ import annotations
@@ -27,9 +28,12 @@ from typing import Any
 
 import numpy as np
 
+from undula.io.files import READ_ONLY_VIDEOS
+
 MAX_SECONDS, MAX_BYTES = 4.0, 1_500_000_000  # CPU time and memory for one file.
 TIMEOUT_S = 60.0  # Elapsed time after which a worker counts as hung.
 FILES_PER_WORKER = 400
+FOLDER_EVERY = 5  # How often an image is also filtered in a folder.
 
 IMAGE = np.random.default_rng(0).integers(0, 256, (40, 48, 3)).astype("u1")
 GREY = IMAGE[..., 0]
@@ -62,6 +66,13 @@ def _tiff(channels: int, kind: str = "u1", **options: Any) -> Callable[[Path], N
     return write
 
 
+def _stack(**options: Any) -> Callable[[Path], None]:
+    import tifffile
+
+    pages = np.stack([np.roll(GREY, 5 * k, axis=0) for k in range(4)])
+    return lambda path: tifffile.imwrite(path, pages, **{"photometric": "minisblack", **options})
+
+
 def _dicom(bits: int, signed: bool = False, syntax: str = "ExplicitVRLittleEndian", **elements: Any) -> Any:
     import pydicom
     from pydicom import uid
@@ -84,7 +95,8 @@ def _dicom(bits: int, signed: bool = False, syntax: str = "ExplicitVRLittleEndia
         values = (GREY.astype("i4") << bits >> 8) - ((1 << bits - 1) if signed else 0)
         order = "<" if native.is_little_endian else ">"
         cells = values.astype(f"{order}{'i' if signed else 'u'}{dataset.BitsAllocated // 8}")
-        dataset.add_new("PixelData", "OW", cells.tobytes())
+        frames = int(dataset.get("NumberOfFrames", 1))
+        dataset.add_new("PixelData", "OW", cells.tobytes() * frames)
         if syntax == "RLELossless":
             dataset.compress(how)
         elif how.is_encapsulated:
@@ -126,7 +138,7 @@ def _clip(codec: str, pixels: str = "yuv420p", sound: str | None = None) -> Call
     import av
 
     def write(path: Path) -> None:
-        with av.open(str(path), "w") as container:
+        with av.open(str(path), "w", format={".3gp": "3gp"}.get(path.suffix)) as container:
             stream = container.add_stream(codec, rate=25)
             stream.width, stream.height, stream.pix_fmt = 64, 48, pixels
             if codec == "libx265":
@@ -238,6 +250,10 @@ def seeds() -> dict[str, Callable[[Path], None]]:
         "channels4.tif": _tiff(4, photometric="rgb", extrasamples=["unspecified"]),
         "channels5.tif": _tiff(5, "f4", planarconfig="separate"),
         "tiles.tif": _tiff(3, tile=(16, 16), bigtiff=True),
+        "stack.tif": _stack(metadata=None, compression="zlib"),
+        "stack.ome.tif": _stack(metadata={"axes": "ZYX"}),
+        "big.ome.tif": _stack(metadata={"axes": "ZYX"}, bigtiff=True, compression="zlib"),
+        "imagej.tif": _stack(imagej=True, metadata={"axes": "ZYX"}),
         "packbits.tif": _pillow("RGB", compression="packbits"),
         "lzw.tif": _pillow("RGB", compression="tiff_lzw"),
         "jpeg.tif": _pillow("RGB", compression="jpeg"),
@@ -252,6 +268,8 @@ def seeds() -> dict[str, Callable[[Path], None]]:
         "big.dcm": _dicom(12, syntax="ExplicitVRBigEndian"),
         "deflated.dcm": _dicom(12, syntax="DeflatedExplicitVRLittleEndian"),
         "rle.dcm": _dicom(12, syntax="RLELossless"),
+        "rle8.dcm": _dicom(8, syntax="RLELossless"),
+        "rle-clip.dcm": _dicom(12, syntax="RLELossless", NumberOfFrames=3),
         "jpeg.dcm": _dicom(8, syntax="JPEGBaseline8Bit"),
         "jpeg2000.dcm": _dicom(8, syntax="JPEG2000Lossless"),
         "ct.dcm": _example("ct"),
@@ -277,6 +295,11 @@ def seeds() -> dict[str, Callable[[Path], None]]:
         "stream.mpg": _clip("mpeg2video", sound="mp2"),
         "stream.mxf": _clip("mpeg2video"),
         "stream.y4m": _clip("rawvideo"),
+        "x.wmv": _clip("wmv2"),
+        "x.flv": _clip("flv"),
+        "x.ogv": _clip("libvpx"),
+        "x.3gp": _clip("libx264"),
+        "x.nut": _clip("mpeg4"),
     }
 
 
@@ -334,10 +357,14 @@ def mutated(original: bytes, rng: np.random.Generator) -> bytes:
 
 # Prints for each file: exit statuses, CPU seconds, peak memory, and a description of the failure.
 WORKER = """
-import contextlib, faulthandler, io, resource, signal, sys, time, traceback
+import contextlib, faulthandler, io, json, resource, shutil, signal, sys, time, traceback
 from pathlib import Path
+import numpy as np
+import undula
 from undula.cli import main
-from undula.io import VIDEOS
+from undula.io.files import READ_ONLY_VIDEOS, VIDEOS
+
+IS_VIDEO = {*VIDEOS, *READ_ONLY_VIDEOS}
 
 faulthandler.enable()
 faulthandler.register(signal.SIGUSR1)  # Prints where it hangs.
@@ -353,26 +380,42 @@ def peak():
     except (OSError, StopIteration):
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
+number = 0
 for line in sys.stdin:
     path, out, coefficients = line.rstrip("\\n").split("\\t")
     begin, codes, wrong = time.process_time(), [], ""
     begin_peak()
-    frames = ["--frames", "10"] if Path(path).suffix in VIDEOS else []
+    frames = ["--frames", "10"] if Path(path).suffix in IS_VIDEO else []
     filtered = ["inverse", path, out] if coefficients else ["denoise", path, out, "--quiet", *frames]
-    for words in (["info", path], filtered):
-        errors = io.StringIO()
-        with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
+    commands = [["info", path], filtered]
+    batch = Path(path).parent / "batch"
+    if number % FOLDER_EVERY == 0 and not coefficients and not frames:
+        batch.mkdir()
+        shutil.copy(path, batch / f"b{''.join(Path(path).suffixes)}")
+        undula.io.write(batch / "a.png", np.zeros((8, 8), "u1"))
+        commands.append(["denoise", str(batch), "-o", str(batch / "out"), "--json"])
+    number += 1
+    for words in commands:
+        errors, output = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(output):
             try:
                 codes.append(main(words))
             except BaseException:
                 traceback.print_exc()
                 codes.append(99)
         text = errors.getvalue()
-        if codes[-1] not in (0, 1) or "Traceback" in text:
+        if words[1] == str(batch):
+            code = codes.pop()
+            report = json.loads(output.getvalue())
+            entries = [*report["files"], *report["errors"], *report["left out"]]
+            if code not in (0, 4) or len(entries) != 2 or not (batch / "out/a.png").exists():
+                wrong += f"batch: {code} {report} {text[-1500:]}"
+        elif codes[-1] not in (0, 1) or "Traceback" in text:
             wrong += text[-1500:]
         elif codes[-1] == 1 and not any(Path(each).name in text for each in (path, out)):
             wrong += "does not name the file: " + text
     Path(out).unlink(missing_ok=True)
+    shutil.rmtree(batch, ignore_errors=True)
     seconds = time.process_time() - begin
     print("done", *codes, round(seconds, 2), peak(), repr(wrong), sep="\\t", flush=True)
 """
@@ -384,7 +427,7 @@ class Worker:
     def __init__(self, folder: Path) -> None:
         self.log = folder / "log"
         self.process = subprocess.Popen(
-            [sys.executable, "-c", WORKER],
+            [sys.executable, "-c", f"FOLDER_EVERY = {FOLDER_EVERY}\n{WORKER}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.log.open("w"),
@@ -395,7 +438,8 @@ class Worker:
         """Test a file; returns the fields of the report, or an empty list if the process hangs or ended."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        out = path.with_name(f"out{path.suffix if not coefficients else '.png'}")
+        suffixes = {".npz": ".png"} if coefficients else dict.fromkeys(READ_ONLY_VIDEOS, ".mkv")
+        out = path.with_name(f"out{suffixes.get(path.suffix, ''.join(path.suffixes))}")
         self.process.stdin.write(f"{path}\t{out}\t{coefficients or ''}\n")
         self.process.stdin.flush()
         if not select.select([self.process.stdout], [], [], TIMEOUT_S)[0]:
@@ -433,7 +477,7 @@ def main() -> None:
         worker: Worker | None = None
         for number in range(-len(files), arguments.count):  # Start with each undamaged file once.
             name, original = files[number % len(files)]
-            path = folder / f"broken{Path(name).suffix}"
+            path = folder / f"broken{''.join(Path(name).suffixes)}"
             rng = np.random.default_rng([arguments.seed, max(0, number)])
             path.write_bytes(original if number < 0 else mutated(original, rng))
             if worker is None or (number > 0 and number % FILES_PER_WORKER == 0):

@@ -33,9 +33,9 @@ def index(stored: list[dict]) -> str:
     lines = [
         "# Experiments",
         "",
-        "Undula builds on five publications about fast wavelet transforms. `undula experiments` reproduces each of their tables"
-        " and figures on every device of the machine, and writes a report that shows the published numbers next to the measured"
-        " ones. These pages were generated from the following runs:",
+        "Undula builds on five publications about fast wavelet transforms. `undula experiments` reproduces tables and figures"
+        " of theirs on the devices of the machine that can run them, and writes a report"
+        " that shows the published numbers next to the measured ones. These pages were generated from the following runs:",
         "",
         *(f"- {machine_of(run)}, {run['seconds']:.0f} s" for run in stored),
         "",
@@ -49,6 +49,17 @@ def index(stored: list[dict]) -> str:
         "The measurements follow the rules of the publications: they start after a warm-up, the images change between runs, and"
         " each number is the median of as many runs as time allows. The results are checked: sums of coefficients are compared with"
         " PyWavelets or with a float64 computation, and reconstructions are compared with the image.",
+        "",
+        "## What is reproduced, and where",
+        "",
+        "The pipelines for colour images run in NumPy on the CPU, and the costs of schemes are counted there. The CPU does not"
+        " run schemes, so their times need a CUDA or OpenCL device. The table has the number of experiments, of those whose"
+        " results on a kind of device are on these pages, and the tables that no experiment reproduces. Tables of hardware and"
+        " its prices, and those that were read from tools of its manufacturers, are among them.",
+        "",
+        "| publication | experiments | on the CPU | on CUDA | on OpenCL | not reproduced |",
+        "|---|--:|--:|--:|--:|---|",
+        *_reproduced(stored),
         "",
         "## The model",
         "",
@@ -86,6 +97,27 @@ def index(stored: list[dict]) -> str:
             lines.append(f"| [{label}]({experiment.name}.md) | {first_findings} |")
         lines.append("")
     return "\n".join([*lines, NOTE])
+
+
+def _reproduced(stored: list[dict]) -> list[str]:
+    """Return a row for each publication: the experiments, those with results by kind of device, and what is missing."""
+    rows = []
+    for name in WORKS:
+        items = [experiment.item for experiment in experiments().values() if experiment.work == name]
+        measured = [
+            {
+                device.partition(":")[0]
+                for run in stored
+                for device in run["results"].get(f"{name}/{item}", {})
+            }
+            for item in items
+        ]
+        counts = [sum(kind in kinds for kinds in measured) for kind in ("cpu", "cuda", "opencl")]
+        numbered = [item for item in work(name).items if item.startswith(("table-", "figure-"))]
+        numbered.sort(key=lambda item: [int(number) for number in re.findall(r"\d+", item)])
+        missing = ", ".join(_titled(name, item) for item in numbered if item not in items)
+        rows.append(f"| {TITLES[name]} | {len(items)} | {' | '.join(map(str, counts))} | {missing} |")
+    return rows
 
 
 def _titled(name: str, item: str) -> str:

@@ -212,6 +212,55 @@ def test_pipes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
         assert (report["files"][0]["input"] if "files" in report else report["kind"]) == expected
 
 
+@pytest.mark.parametrize("name", ["x.jpg", "x.webp", "x.bmp", "x.tif", "x.png", "ct.dcm"])
+def test_pipes_keep_the_format(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    if name == "ct.dcm":
+        assert call(f"example {name}") == 0
+    else:
+        call("example photo.png")
+        io.write(name, io.read("photo.png").pixels[:64, :64])
+    assert call(f"denoise {name} expected{Path(name).suffix} --quiet") == 0
+    expected = io.read(f"expected{Path(name).suffix}")
+    lines = [f"denoise {name} -", "denoise - -", *(["approximate - - --share 1"] * (name == "x.webp"))]
+    for line in lines:
+        monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(Path(name).read_bytes())))
+        capsysbinary.readouterr()
+        assert call(line) == 0
+        Path("out").write_bytes(capsysbinary.readouterr().out)
+        result = io.read("out")
+        assert result.kind == expected.kind
+        if "denoise" in line:
+            np.testing.assert_array_equal(result.pixels, expected.pixels)
+
+
+def test_formats_of_pipes(
+    monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    call("example photo.png")
+    sizes = []
+    for options in ("--format jpg", "--format .JPG --image-quality 20"):
+        monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(Path("photo.png").read_bytes())))
+        capsysbinary.readouterr()
+        assert call(f"denoise - - {options}") == 0
+        Path("out").write_bytes(capsysbinary.readouterr().out)
+        assert io.read("out").kind == "jpeg"
+        sizes.append(Path("out").stat().st_size)
+    assert sizes[1] < sizes[0] / 2
+    Path("in.y4m").write_bytes(b"YUV4MPEG2 W8 H8 F25:1 C420jpeg\n" + 2 * (b"FRAME\n" + bytes(96)))
+    for line, message in (
+        ("denoise photo.png - --format mp4", "is an image and cannot be written as a video, .mp4"),
+        ("denoise photo.png - --image-quality 20", "is written as .png; choose one with --format"),
+        ("denoise photo.png - --suffix -x", "is named already"),
+        ("denoise in.y4m - --format png", "is written to standard output as Y4M; omit --format"),
+    ):
+        assert call(line) == 1
+        captured = capsysbinary.readouterr()
+        assert message in captured.err.decode()
+        assert not captured.out
+
+
 def test_transform_and_back(capsys: pytest.CaptureFixture[str]) -> None:
     call("example photo.png")
     assert call("transform photo.png c.npz --wavelet bior4.4 --level 4 --picture p.png") == 0

@@ -82,8 +82,9 @@ def test_earlier_results_and_empty_folders(mixed: Path, capsys: pytest.CaptureFi
 def test_maps_are_filtered_only_if_asked_for(
     name: str, mixed: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for line in (f"denoise in/{name} out.dcm", f"denoise in/{name} out.dcm --dry-run"):
-        assert call(line) == 1
+    targets = ("out.dcm", "out.dcm --dry-run", "out.png", "out.zarr", "out.zarr --dry-run")
+    for target in targets:
+        assert call(f"denoise in/{name} {target}") == 1
         assert "its samples are measurements or labels" in capsys.readouterr().err
     with pytest.raises(undula.FileError, match="maps=True"):
         DicomFilter(undula.denoise).filter_series([mixed / name], [Path("y.dcm")])

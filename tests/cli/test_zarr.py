@@ -161,7 +161,7 @@ def test_existing_stores_are_replaced_only_with_overwrite(
         ("transform empty.zarr out.zarr", "empty.zarr is not a Zarr store"),
         ("pyramid folder out.zarr", "folder is not a Zarr store"),
         ("denoise in.zarr out.zarr --scheduler nowhere", "cannot reach the scheduler nowhere: missing port"),
-        ("denoise missing.tif out.zarr", "cannot read missing.tif: No such file"),
+        ("denoise missing.tif out.zarr", "cannot read missing.tif: no such file"),
         ("denoise in.zarr out.zarr --filter-over ZYX", "there is no axis 'Z' to filter over"),
         (
             "denoise in.zarr out.zarr --axes ZYX",

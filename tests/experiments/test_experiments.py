@@ -15,7 +15,7 @@ from undula.experiments.base import Experiment
 from undula.experiments.bench import Bench, pictures
 from undula.experiments.charts import svg
 from undula.experiments.published import WORKS, work
-from undula.experiments.report import number, page
+from undula.experiments.report import TITLES, number, page
 
 ROOT = Path(__file__).parents[2]
 WANTED = {
@@ -259,3 +259,21 @@ def test_what_fails_on_a_device_stops_nothing_else() -> None:
     assert re.fullmatch(r"schemes/broken on CPU, .* \(its compiler fails: no double precision\)", skipped)
     with pytest.raises(undula.DeviceError, match="'opencl:99' cannot be used: "):
         run([broken], ["cpu", "opencl:99"], quick=True)
+
+
+def test_no_page_claims_that_all_is_reproduced_everywhere() -> None:
+    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]
+    claim = re.compile(
+        r"(?:every|each|all)\b[^.|]{0,40}tables?\b|publications[^.|]{0,20} on (?:every|all|each)\b"
+    )
+    for path in [*pages, *(ROOT / "src" / "undula" / "experiments").glob("*.py")]:
+        text = " ".join(path.read_text(encoding="utf-8").split())
+        for sentence in re.findall(r"[^.]*publications[^.]*", text):
+            assert not claim.search(sentence), f"{path}: {sentence}"
+    index = (ROOT / "docs" / "experiments" / "index.md").read_text(encoding="utf-8")
+    for name in WORKS:
+        counted = [e for e in experiments().values() if e.work == name]
+        (row,) = re.findall(rf"^\| {re.escape(TITLES[name])} \| (\d+) \| (\d+) \| (\d+) \|", index, re.M)
+        assert int(row[0]) == len(counted)
+        assert int(row[1]) <= sum(e.on != "devices" for e in counted)
+        assert int(row[2]) <= sum(e.on != "cpu" for e in counted)

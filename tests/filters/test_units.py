@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import undula
 from cases import parametrize_some
@@ -82,3 +83,47 @@ def test_nothing_depends_on_the_unit(name: str, dtype: str, power: int) -> None:
     assert np.isfinite(result[np.isfinite(expected)]).all()
     # Subnormal noise, and subnormal results, have few digits.
     np.testing.assert_allclose(result, expected, rtol=0, atol=4 * float(info.smallest_subnormal))
+
+
+@pytest.mark.parametrize(("kind", "power"), [("intensity", -900), ("amplitude", 60)])
+def test_speckle_hardly_depends_on_the_unit(kind: str, power: int) -> None:
+    """The logarithm of a large number has fewer digits."""
+    expected = scaled(undula.despeckle(COUNTS, kind=kind), power)
+    np.testing.assert_allclose(undula.despeckle(scaled(COUNTS, power), kind=kind), expected, rtol=1e-10)
+
+
+def test_images_of_a_batch_have_units_of_their_own() -> None:
+    images = [scaled(NOISY, power) for power in (-1000, 0, 900)]
+    options: dict[str, Any]
+    for options in ({}, {"mask": LIGHT > 0.4}, {"regions": 16}):
+        together = undula.denoise(np.stack(images), axes=(1, 2), **options)
+        for number, image in enumerate(images):
+            np.testing.assert_array_equal(together[number], undula.denoise(image, **options))
+
+
+def test_pictures_of_coefficients_do_not_depend_on_the_unit() -> None:
+    pipeline = Pipeline("haar", 2, ["shrink"])
+    expected = pipeline.views(NOISY)
+    for power in (-1000, -50, 900):
+        views = pipeline.views(scaled(NOISY, power))
+        np.testing.assert_array_equal(views.analysis, expected.analysis)
+        np.testing.assert_array_equal(views.filtered, expected.filtered)
+
+
+@pytest.mark.parametrize("method", ["bivariate", "block", "bayes", "universal"])
+def test_chunks_do_not_depend_on_the_unit(method: str) -> None:
+    chunked = pytest.importorskip("dask.array")
+    for dtype, powers in (("float32", (-90, 90)), ("float64", (-900, 900))):
+        x = NOISY.astype(dtype)
+        expected = undula.denoise(x, method=method)
+        for power in powers:
+            blocks = chunked.from_array(scaled(x, power), chunks=32)
+            result = scaled(undula.denoise(blocks, method=method).compute(), -power)
+            np.testing.assert_allclose(result, expected, rtol=0, atol=4 * np.finfo(dtype).eps)
+
+
+def test_subnormal_noise_leaves_no_nan_where_units_are_unknown() -> None:
+    chunked = pytest.importorskip("dask.array")
+    for method in ("bivariate", "block", "bayes", "universal"):
+        blocks = chunked.from_array(scaled(NOISY.astype("float32"), -145), chunks=32)
+        assert np.isfinite(undula.denoise(blocks, method=method).compute()).all()

@@ -79,6 +79,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "another part": (lambda: undula.downcoef("x", [1.0, 2.0], "haar"), "'x'"),
     "no level": (lambda: undula.downcoef("a", [1.0, 2.0], "haar", level=0), "level"),
     "an image": (lambda: undula.downcoef("a", np.ones((2, 2)), "haar"), r"\(2, 2\)"),
+    "line of terabytes": (lambda: undula.upcoef("a", [1.0, 2.0], "db2", level=40), "takes? .* memory"),
     "negative take": (lambda: undula.upcoef("a", [1.0], "haar", take=-1), "take"),
     "level of no integer": (lambda: undula.fswavedecn(np.ones(8), "haar", levels=0.5), "0.5"),  # type: ignore[arg-type]
     "two levels for one axis": (lambda: undula.fswavedecn(np.ones(8), "haar", levels=(1, 2)), "1 axes"),

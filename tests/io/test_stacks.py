@@ -3,12 +3,15 @@
 tifffile writes the files, and reads what Undula has written.
 """
 
+import io as bytes_io
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import tifffile
+from PIL import Image
 
 import undula
 from undula import io
@@ -354,3 +357,36 @@ def test_headers_are_read_without_pixels(tmp_path: Path) -> None:
     assert read_header(file) is not None
     with pytest.raises(undula.FileError):
         io.read(file)
+
+
+@pytest.mark.parametrize("orientation", [1, 6])
+def test_tiles_that_pillow_decodes_stay_tiles(orientation: int, tmp_path: Path) -> None:
+    """tifffile needs another package for JPEG."""
+    pixels = np.indices((64, 96)).sum(axis=0).astype("u1")
+
+    def jpegs() -> Iterator[bytes]:
+        for top in range(0, 64, 32):
+            for left in range(0, 96, 16):
+                encoded = bytes_io.BytesIO()
+                Image.fromarray(pixels[top : top + 32, left : left + 16]).save(encoded, "JPEG", quality=95)
+                yield encoded.getvalue()
+
+    source, target = tmp_path / "in.tif", tmp_path / "out.tif"
+    tifffile.imwrite(
+        source,
+        jpegs(),
+        shape=(64, 96),
+        dtype="u1",
+        tile=(32, 16),
+        compression="zlib",
+        photometric="minisblack",
+        extratags=[(33550, 12, 3, (2.0, 2.0, 0.0), True), (274, 3, 1, orientation, True)],
+    )
+    with tifffile.TiffFile(source, mode="r+b") as file:
+        file.pages.first.tags[259].overwrite(7)  # JPEG
+    assert main(["denoise", str(source), str(target), "--quiet"]) == 0
+    with tifffile.TiffFile(target) as file:
+        page = file.pages.first
+        assert page.tile == ((32, 16) if orientation == 1 else (16, 32))
+        assert page.shape == ((64, 96) if orientation == 1 else (96, 64))
+        assert (33550 in page.tags) == (orientation == 1)

@@ -8,7 +8,7 @@ import av
 import numpy as np
 import pytest
 
-from films import AUDIO_STEP, COUNT, RATE, SAMPLE_RATE, add_video, audio_blocks, real_frames
+from films import AUDIO_STEP, COUNT, RATE, SAMPLE_RATE, add_frames, add_video, audio_blocks, real_frames
 from undula import FormatWarning, io
 
 UNEVEN = [0, 1, 2, 4, 5, 9, *range(10, 28)]
@@ -92,6 +92,26 @@ def test_mpeg_has_exact_times(start: float, tmp_path: Path) -> None:
     with av.open(str(target)) as container:
         sound = float(next(container.decode(audio=0)).time) + 256 / SAMPLE_RATE  # The delay of AC-3.
     np.testing.assert_allclose(np.subtract(picture_times(target), sound), picture_times(source), atol=1e-3)
+
+
+@pytest.mark.parametrize("seconds", [0.3, 0.96, 2])
+def test_mxf_keeps_all_frames_whatever_sound_there_is(seconds: float, tmp_path: Path) -> None:
+    source, target = tmp_path / "in.mkv", tmp_path / "out.mxf"
+    with av.open(str(source), "w") as container:
+        pictures, sound = add_video(container), container.add_stream("pcm_s16le", rate=SAMPLE_RATE)
+        sound.layout = "stereo"
+        container.start_encoding()
+        for start in range(0, round(seconds * SAMPLE_RATE), 960):
+            block = av.AudioFrame.from_ndarray(np.full((1, 1920), 7, "i2"), "s16", "stereo")
+            block.rate, block.pts, block.time_base = SAMPLE_RATE, start, Fraction(1, SAMPLE_RATE)
+            container.mux(sound.encode(block))
+        container.mux(sound.encode(None))
+        add_frames(container, pictures)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert io.process(source, target, lambda planes: planes) == COUNT
+    assert ("audio after the last frame" in "".join(str(each.message) for each in caught)) == (seconds > 1)
+    assert len(picture_times(target)) == COUNT
 
 
 def test_sound_that_begins_later_is_named(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def test_depths_and_odd_sizes(pixels: str, width: int, height: int, tmp_path: Pa
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("pixels", ["gray16le", "bgr0", "yuv444p16le"])
+@pytest.mark.parametrize("pixels", ["gray16le", "yuva444p", "yuv444p16le"])
 def test_formats_that_a_codec_cannot_store(pixels: str, tmp_path: Path) -> None:
     write_video(tmp_path / "x.mkv", pixels, 64, 48)
     assert io.process(tmp_path / "x.mkv", tmp_path / "y.mkv", identity) == 12  # Still lossless.

@@ -3,6 +3,7 @@
 import io as bytes_io
 import json
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -23,6 +24,7 @@ from undula.cli import main
 from undula.io import files
 from undula.io.decoder import Planes, VideoReader, display_matrix, open_video
 from undula.io.encoder import VideoWriter, ordinary_threads
+from undula.io.video_sources import directshow_name
 
 COVER = av.stream.Disposition.attached_pic
 QUARTER = (0, 1 << 16, 0, -(1 << 16), 0, 0, 0, 0, 1 << 30)  # Displayed rotated clockwise.
@@ -489,7 +491,7 @@ def test_ten_bits_in_webm_become_av1(tmp_path: Path) -> None:
         ("yuv420p10le", "avi"),
         ("yuv422p", "avi"),
         ("yuv444p12le", "mp4"),
-        ("gbrp10le", "mp4"),
+        ("gbrp12le", "mp4"),
         ("yuva420p", "mp4"),
     ],
 )
@@ -500,6 +502,36 @@ def test_a_loss_is_an_error_that_says_what_to_do(pixels: str, suffix: str, tmp_p
     with pytest.raises(undula.FileError, match=rf"cannot store {pixels}.*codec='ffv1'"):
         io.process(tmp_path / "x.mkv", tmp_path / f"y.{suffix}", identity, **lossy)
     assert io.process(tmp_path / "x.mkv", tmp_path / "y.mkv", identity, codec="ffv1") == 4
+
+
+@pytest.mark.parametrize(
+    ("pixels", "suffix", "stored"),
+    [
+        ("bgr0", "mp4", "yuv444p"),
+        ("bgr0", "mpg", "yuv422p"),
+        ("bgr0", "ts", "yuv444p"),
+        ("bgr0", "y4m", "yuv444p"),
+        ("gbrp10le", "mov", "yuv444p10le"),
+        ("bgra", "mov", "yuva444p10le"),
+    ],
+)
+def test_rgb_is_converted(pixels: str, suffix: str, stored: str, tmp_path: Path) -> None:
+    source, target = tmp_path / "x.mkv", tmp_path / f"y.{suffix}"
+    with av.open(str(source), "w") as container:
+        stream = add_video(container, "ffv1", pixels)
+        smooth = np.indices((stream.height, stream.width)).sum(axis=0)[..., None] * [1.5, 0.7, 1.0] + 20
+        for number in range(4):
+            frame = av.VideoFrame.from_ndarray(smooth.astype("u1"), format="rgb24").reformat(format=pixels)
+            frame.pts, frame.time_base = number, Fraction(1, 25)
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+    message = f"RGB was converted to {stored}"
+    with pytest.warns(undula.FormatWarning, match=message):
+        io.process(source, target, identity, quality=5)
+    for before, after in zip(io.read_frames(source), io.read_frames(target), strict=True):
+        assert np.abs(before.astype(int) - after).mean() < 2.5
+    with pytest.warns(undula.FormatWarning, match=f"instead of the codec of the source; {message}"):
+        io.process(source, target, identity, codec="copy-like")
 
 
 def test_semi_planar_ten_bits_stay_ten_bits(tmp_path: Path) -> None:
@@ -788,7 +820,7 @@ def test_a_video_without_its_index(tmp_path: Path) -> None:
     content = (tmp_path / "x.mov").read_bytes()
     for share in (0.4, 0.9):
         (tmp_path / "x.mov").write_bytes(content[: int(share * len(content))])
-        with pytest.raises(undula.FileError, match=r"x\.mov has no index of its frames \(moov\)"):
+        with pytest.raises(undula.FileError, match=r"x\.mov as a video: it has no index of its frames"):
             io.probe(tmp_path / "x.mov")
 
 
@@ -930,3 +962,29 @@ def test_grey_keeps_its_brightness(width: int, suffix: str, codec: str | None, t
 
 def test_the_codec_av1_is_named(tmp_path: Path) -> None:
     assert io.probe(write_test_clip(tmp_path / "x.mp4", "av1", 4)).codec == "av1"
+
+
+LISTED = [
+    av.DeviceInfo("@device_cm_{33D9}wave_{71}", "Microphone", False, ["audio"]),
+    av.DeviceInfo("@device_pnp_usb#vid_046d", "Webcam", False, ["video"]),
+    av.DeviceInfo("@device_sw_{860B}", "Camera and microphone", False, ["audio", "video"]),
+    av.DeviceInfo("@device_pnp_usb#vid_04f2", "A camera in use", False, []),
+]
+
+
+def test_cameras_of_directshow_have_names() -> None:
+    names = [directshow_name(number, LISTED) for number in range(3)]
+    assert names == [device.name for device in LISTED[1:]]
+    with pytest.raises(
+        undula.FileError, match=r"no camera:3; .* lists camera:0 \(Webcam\), camera:1 \(Camera and "
+    ):
+        directshow_name(3, LISTED)
+    with pytest.raises(undula.FileError, match="no camera:0; DirectShow lists no cameras"):
+        directshow_name(0, LISTED[:1])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="DirectShow is there")
+def test_cameras_on_windows_are_listed_before_they_are_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(undula.FileError, match="no such input format: 'dshow'"):
+        io.probe("camera:0")

@@ -259,3 +259,10 @@ def test_what_survives(
         assert cell == "✓"
         assert is_kept(path)
         assert words not in message
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".mov", ".mkv", ".ts"])
+def test_hdr_stays_hevc(suffix: str, written: Callable[[str, str], tuple[Path | None, str]]) -> None:
+    path, message = written("hdr", suffix)
+    assert path is not None
+    assert (io.probe(path).codec, message) == ("hevc", "")

@@ -76,7 +76,7 @@ FILTERS: list[tuple[Any, Any]] = [
 def test_filters_describe_themselves(work: Any, other: Any) -> None:
     x = write()
     interrupt(work)
-    with pytest.raises(FileError, match=r"half-written output of other work \(.*\); .*--overwrite"):
+    with pytest.raises(FileError, match=r"half-written output of other work \(.*\); .*overwrite=True"):
         stores.apply("x.zarr", "y.zarr", other)
     progress = Interruption(1000)
     stores.apply("x.zarr", "y.zarr", work, progress=progress)

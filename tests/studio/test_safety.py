@@ -27,9 +27,10 @@ import undula
 from browsing import TIMEOUT_SECONDS, OpenTab, Serve, Served, Tab
 from undula import io
 from undula.filters import Pipeline, Shrink
+from undula.filters.memory import working_memory
 from undula.studio import ServerOptions, StudioLimits
 from undula.studio import serve as serve_here
-from undula.studio.budget import MemoryBudget, ServerBudget, working_memory
+from undula.studio.budget import MemoryBudget, ServerBudget, pyramid_memory
 from undula.studio.folders import private_folder
 from undula.studio.guard import Guard
 from undula.studio.inputs import Camera, open_input
@@ -545,10 +546,10 @@ print(peak() - before)
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     filtering, rendering = map(int, run.stdout.split())
-    needed = working_memory(frame, pipeline)
+    needed = working_memory(pipeline, frame.shape, frame.dtype)
     slack = 128 << 20  # for a strip that is compared, and the memory of any process
     assert filtering < needed + slack
-    assert rendering < max(needed, working_memory(frame, pipeline, True)) + slack
+    assert rendering < max(needed, pyramid_memory(frame)) + slack
 
 
 def test_leftovers_of_killed_servers_are_removed_and_no_signal_is_lost(

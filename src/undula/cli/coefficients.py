@@ -34,7 +34,7 @@ from .common import (
     to_dtype,
 )
 from .jobs import output_path, read_image
-from .outputs import PIPE, check_outputs
+from .outputs import PIPE, check_outputs, piped_suffix
 from .screen import print_json, print_output, print_text
 from .zarr_stores import check_zarr_target, is_zarr, refuse_store_options, store_work
 
@@ -247,7 +247,7 @@ def approximate(
         report["ssim"] = measures.ssim(image.pixels, restored, channel_axis=image.channel_axis)
     # Each level doubles the mean of the approximation.
     result = to_dtype(approximation / 2.0 ** len(details), image.pixels.dtype) if low else restored
-    with output_path(target, ".png") as path:
+    with output_path(target, piped_suffix(image.kind)) as path:
         io.write(path, image.with_pixels(result))
     if json_:
         print_json(report)

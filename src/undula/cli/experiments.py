@@ -1,4 +1,4 @@
-"""The command that reproduces the tables and figures of five publications."""
+"""The command that reproduces tables and figures of five publications."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def experiments(
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Reproduce the tables and figures of five publications on the devices of this machine.
+    """Reproduce tables and figures of five publications on the devices of this machine that can run them.
 
     Writes results.json and report.html, which shows the published numbers next to the new ones.
 

@@ -129,7 +129,7 @@ def filter_files(
         str | None,
         BatchOption(
             "--format",
-            help="Format of the results, such as png, jpg or mp4.",
+            help="Format of the results, such as png, jpg or mp4, also of an image on standard output.",
             show_default="that of the input",
         ),
     ] = None,

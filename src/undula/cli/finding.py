@@ -25,6 +25,7 @@ class FileJob:
 
     source: Path
     target: Path
+    piped_format: str = ""  # of standard output, without a dot; that of the input by default
 
 
 @dataclass
@@ -65,8 +66,8 @@ def find_jobs(
 
     ``paths`` are an input and an output or, with ``output``, only inputs. All of them may be folders. If
     results are named after their inputs, a single path and several files are inputs, too, and the results are
-    written beside them. Everything else in folders is added to ``left_out``; with ``maps``,
-    DICOM images whose samples are quantities are filtered, too.
+    written beside them. Everything else in folders is added to ``left_out``; with ``maps``, DICOM images
+    whose samples are quantities are filtered, too.
     """
     names, left_out = names or ResultNames(), left_out or LeftOut()
     if "" in (*paths, output):
@@ -86,6 +87,8 @@ def find_jobs(
     is_study = Path(paths[0]).is_dir() or Path(paths[0]).name == DICOMDIR
     if len(paths) > 1 or is_folder or (is_study and not is_zarr(paths[0])):
         return _jobs_into_folder(paths, Path(output), recursive, names, maps, left_out)
+    if names.format and not names.suffix and output == PIPE:
+        return [FileJob(Path(paths[0]), Path(PIPE), names.format)]
     if names:
         raise ArgumentError(
             f"--suffix and --format name results after their inputs, and {output} is named already; omit them"
@@ -126,10 +129,10 @@ def _jobs_into_folder(
             continue
         files = files_in(path, recursive, maps, left_out)
         if folder is None and names.suffix:  # Results of an earlier run are not filtered again.
-            earlier = [file for file in files if file.stem.endswith(names.suffix)]
-            files = [file for file in files if file not in earlier]
-            for file in earlier:
-                left_out.add(file, "a result of an earlier run")
+            for file in files:
+                if file.stem.endswith(names.suffix):
+                    left_out.add(file, "a result of an earlier run")
+            files = [file for file in files if not file.stem.endswith(names.suffix)]
         jobs += [
             FileJob(file, ((folder or path) / file.relative_to(path)).with_name(names.of(file)))
             for file in files

@@ -23,6 +23,7 @@ from ..io.dicom_filtering import AUTOMATIC, DicomFilter, FilteredDicom
 from ..io.files import (
     EXPORT_ADVICE,
     IMAGES,
+    VIDEOS,
     Y4M_SIGNATURE,
     output_kind,
     pixel_limit,
@@ -38,7 +39,7 @@ from ..stores.partial import check_store
 from ..stores.pictures import BLOCKS_AT_ONCE, filter_in_blocks, imported_image, large_picture
 from ..stores.running import TaskRunner, ThreadRunner, task_runner
 from .finding import FileJob, input_kind
-from .outputs import PIPE, check_exists, check_outputs, identity, without_empty_folders
+from .outputs import PIPE, check_exists, check_outputs, identity, piped_suffix, without_empty_folders
 from .screen import error_text, message_line, print_warning, progress_bar
 from .zarr_stores import InterruptedWorkError, check_zarr_target, filter_store, is_zarr
 
@@ -124,7 +125,11 @@ def output_path(target: str, suffix: str) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="undula-") as folder:
         path = Path(folder) / f"output{suffix}"
-        yield path
+        try:
+            yield path
+        except UndulaError as error:
+            error.args = (str(error).replace(str(path), "standard output"),)
+            raise
         try:
             sys.stdout.buffer.write(path.read_bytes())
             sys.stdout.buffer.flush()
@@ -285,10 +290,19 @@ def _check_headers(job: FileJob, options: FilterOptions) -> None:
         check_store(job.target, options.overwrite)
         open_source(job.source)
         return
-    if _check_kinds(job.source, job.target) == "dicom" and not options.maps:
-        refuse_map(job.source, read_header(job.source))
-    target = job.source if is_zarr(job.target) or str(job.target) == PIPE else job.target
+    kind = _check_kinds(job.source, job.target)
+    _check_map(job.source, options)
+    target = job.source if is_zarr(job.target) else job.target
+    if str(target) == PIPE:
+        suffix = ".y4m" if kind == "video" else piped_suffix(kind, job.piped_format)
+        target = Path(f"standard output{suffix}")
     check_result(job.source, target, options.max_pixels)
+
+
+def _check_map(source: Path, options: FilterOptions) -> None:
+    """Raise an error for a DICOM image of quantities or labels, unless it is asked for."""
+    if not options.maps and is_dicom(source):
+        refuse_map(source, read_header(source))
 
 
 def _check_kinds(source: Path, target: Path) -> str | None:
@@ -395,19 +409,25 @@ def _entry(
         return _run_import_job(job, make_filter(False), options)
     start = time.perf_counter()
     lost: tuple[str, ...] = ()
-    suffix = job.source.suffix.lower()
     shape: Sequence[int]
     common: Any = {"sigma": options.sigma, "backend": options.backend, "max_pixels": options.max_pixels}
     head = sys.stdin.buffer.read(len(Y4M_SIGNATURE)) if str(job.source) == PIPE else b""
     if head == Y4M_SIGNATURE:
-        return _run_video_job(Y4MReader(sys.stdin.buffer, head), job.target, make_filter, options, common)
+        return _run_video_job(Y4MReader(sys.stdin.buffer, head), job, make_filter, options, common)
     with ExitStack() as stack:
         source = stack.enter_context(input_path(str(job.source), head))
         kind = _check_kinds(source, job.target)
         if kind == "video":
-            return _run_video_job(source, job.target, make_filter, options, common)
-        pipe_suffix = suffix if suffix in IMAGES else ".dcm" if kind == "dicom" else ".png"
-        target = stack.enter_context(output_path(str(job.target), pipe_suffix))
+            return _run_video_job(source, job, make_filter, options, common)
+        target = stack.enter_context(output_path(str(job.target), piped_suffix(kind, job.piped_format)))
+        is_lossy = IMAGES.get(target.suffix.lower()) in LOSSY_IMAGES
+        if options.image_quality is not None and str(job.target) == PIPE and not is_lossy:
+            raise ArgumentError(
+                "--image-quality applies to JPEG, WebP, AVIF and HEIC, and this is written as"
+                f" {target.suffix}; choose one with --format"
+            )
+        if target.suffix in VIDEOS:
+            raise ArgumentError(f"{source} is an image and cannot be written as a video, {target.suffix}")
 
         def start_progress(total: int) -> Any:
             return stack.enter_context(progress_bar(source.name, total, options.quiet))
@@ -430,7 +450,7 @@ def _entry(
         ):
             shape, frames = header.pixels.shape, len(header.all_pages)
         else:
-            if options.image_quality is not None and IMAGES.get(target.suffix.lower()) in LOSSY_IMAGES:
+            if options.image_quality is not None and is_lossy:
                 common["quality"] = options.image_quality
             shape, frames, lost = filter_picture(
                 source,
@@ -486,6 +506,7 @@ def _run_import_job(job: FileJob, pipeline: Filter, options: FilterOptions) -> d
     """Filter a file into an image of OME-Zarr, and return its entry in the report."""
     with input_path(str(job.source)) as source:
         _check_kinds(source, job.target)
+        _check_map(source, options)
         job.target.parent.mkdir(parents=True, exist_ok=True)
         over = options.filter_over or "YX"
         with imported_image(source, job.target, options.axes, over, options.max_pixels) as stored:
@@ -494,9 +515,14 @@ def _run_import_job(job: FileJob, pipeline: Filter, options: FilterOptions) -> d
 
 
 def _run_video_job(
-    source: Any, target: Path, make_filter: Callable[[bool], Filter], options: FilterOptions, common: Any
+    source: Any, job: FileJob, make_filter: Callable[[bool], Filter], options: FilterOptions, common: Any
 ) -> dict[str, Any]:
     """Filter a video and return its entry in the report; to standard output, it is written as Y4M."""
+    target = job.target
+    if job.piped_format not in ("", "y4m"):
+        raise ArgumentError(
+            f"{job.source} is a video, which is written to standard output as Y4M; omit --format"
+        )
     if options.preview is not None:
         raise ArgumentError(f"--preview applies to images only; {source} is a video")
     refuse_stack_options(source, "a video", options)

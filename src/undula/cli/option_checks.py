@@ -40,7 +40,9 @@ def refuse_video_options(jobs: Sequence[FileJob], encoding: Encoding) -> None:
 def refuse_image_options(jobs: Sequence[FileJob], options: FilterOptions) -> None:
     """Raise an error for options of images if there is no result that they apply to."""
     lossy = {suffix for suffix, kind in IMAGES.items() if kind in LOSSY_IMAGES}
-    if options.image_quality is not None and not any(job.target.suffix.lower() in lossy for job in jobs):
+    # The format of standard output depends on the input.
+    may_be_lossy = (str(job.target) == PIPE or job.target.suffix.lower() in lossy for job in jobs)
+    if options.image_quality is not None and not any(may_be_lossy):
         outputs = f"{jobs[0].target.name} is not" if len(jobs) == 1 else f"none of {len(jobs)} outputs is"
         raise ArgumentError(f"--image-quality applies to JPEG, WebP, AVIF and HEIC; {outputs} one of them")
     if options.preview is None:

@@ -85,6 +85,20 @@ class ResultNames:
         return f"{stem}{self.suffix}{extension}"
 
 
+def piped_suffix(kind: str | None, format_: str = "") -> str:
+    """Return the suffix of an image on standard output: of the format that is asked for, or of its kind.
+
+    Examples
+    --------
+    >>> piped_suffix("jpeg"), piped_suffix("jpeg", "webp"), piped_suffix("raw")
+    ('.jpg', '.webp', '.tif')
+    """
+    if format_:
+        return f".{format_}"
+    suffixes = {"raw": ".tif"} | {name: suffix for suffix, name in reversed(IMAGES.items())}
+    return suffixes.get(kind or "", ".png")
+
+
 def _kind_of_content(path: Path) -> str:
     """Return the kind of a file; an empty text if it is unknown or cannot be read."""
     try:

@@ -1,4 +1,4 @@
-"""Experiments: reproduce the tables and figures of five published works on every device.
+"""Experiments: reproduce tables and figures of five published works on the devices that can run them.
 
 Examples
 --------

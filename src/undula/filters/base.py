@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from ..arrays import check_number, is_number
+from ..arrays import check_number, is_integer, is_number
 from ..errors import ArgumentError, UnknownNameError
 from .operations import ArrayOperations
 
@@ -412,5 +412,5 @@ def check_levels(levels: Any) -> None:
     """Raise an error unless ``levels`` is None or a tuple of levels."""
     if levels is None:
         return
-    if not isinstance(levels, tuple) or not all(isinstance(n, int) and n >= 1 for n in levels):
+    if not isinstance(levels, tuple) or not all(is_integer(n) and n >= 1 for n in levels):
         raise ArgumentError(f"levels must be integers from 1 (the finest level), got {levels!r}")

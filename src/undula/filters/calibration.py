@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays import array_in_memory, library_of
+from ..arrays import array_in_memory, check_integer, library_of
 from ..errors import ArgumentError
 from .noise import estimate_sigma
 from .pipeline import Pipeline
@@ -132,6 +132,7 @@ class CalibratedPipeline:
     def __post_init__(self) -> None:
         if self.pipeline.photons is not None or self.pipeline.spectrum is not None or self.pipeline.speckle:
             raise ArgumentError("the strength is calibrated for white Gaussian noise only; omit one of them")
+        check_integer(self.seed, "seed")
         if not any(_has_strength(stage) for stage in self.pipeline.stages):
             raise ArgumentError("no stage of the pipeline has a strength that could be calibrated")
 

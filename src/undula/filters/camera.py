@@ -39,7 +39,7 @@ from ..lowering.symbolic import materialize, reduced, xp
 from ..wavelets import as_wavelet
 from .base import Details, Pyramid
 from .noise import finest_noise_share, noise_pyramid
-from .operations import NORMAL_MEDIAN, OPERATIONS
+from .operations import NORMAL_MEDIAN, OPERATIONS, smallest_normal
 from .transforms import PipelineTransform
 
 __all__ = ["camera_share", "can_recognize", "correlated_noise", "mosaic_contrast"]
@@ -57,7 +57,6 @@ MAX_GREY_GROWTH, GREY_EXPONENT = 3.0, 1.4
 NOT_DIAGONAL = 0.4
 # Noise that neighbours share varies more from one window to another than white noise does.
 LUMA_MARGIN = 1.1
-TINY = 1e-30
 
 Levels = list[dict[str, Any]]
 
@@ -99,7 +98,7 @@ def mosaic_contrast(x: Any, transform: PipelineTransform, limit: Any) -> Any:
     region = tuple((each.start, each.stop) for each in middle)
     sums = reduced("sum", [low, bands["dd"], bands["ad"], bands["da"]], region=region)
     mean, *differences = sums
-    chess, columns, rows = (xp.abs(each) / xp.maximum(mean, TINY) for each in differences)
+    chess, columns, rows = (xp.abs(each) / _above_zero(mean) for each in differences)
     return xp.maximum(gain**2 * chess, gain * xp.minimum(columns, rows))
 
 
@@ -171,7 +170,7 @@ def _extended(measured: Levels, levels: int) -> Levels:
 
 
 def _growth(finer: Any, coarser: Any) -> Any:
-    return xp.clip(coarser / xp.maximum(finer, TINY), 1.0, MAX_GROWTH)
+    return xp.clip(coarser / _above_zero(finer), 1.0, MAX_GROWTH)
 
 
 def _of_chroma(bands: Sequence[Any], channels: int) -> Any:
@@ -179,6 +178,11 @@ def _of_chroma(bands: Sequence[Any], channels: int) -> Any:
     images = bands[0].shape[0] // channels
     parts = [band[k * images : (k + 1) * images] for band in bands for k in range(1, channels)]
     return xp.reshape(xp.broadcast_to(_mean(parts)[None], (channels, images)), (-1,))
+
+
+def _above_zero(x: Any) -> Any:
+    """Return a divisor, without zeros."""
+    return xp.maximum(x, smallest_normal(x))
 
 
 def _mean(bands: Sequence[Any]) -> Any:
@@ -211,7 +215,7 @@ def _chroma_share(measured: Levels, channels: int) -> Any:
     finest = _of_chroma([measured[0]["dd"]], channels)
     second = _of_chroma(_others(measured[1]), channels)
     span = (CERTAIN_RATIO - LEAST_RATIO) * finest
-    share = xp.clip((second - LEAST_RATIO * finest) / xp.maximum(span, TINY), 0.0, 1.0)
+    share = xp.clip((second - LEAST_RATIO * finest) / _above_zero(span), 0.0, 1.0)
     share = xp.where(finest > 0, share, xp.zeros_like(share))  # Graphics without noise have edges alone.
     materialize(share)
     return share
@@ -220,7 +224,7 @@ def _chroma_share(measured: Levels, channels: int) -> Any:
 def _grey_camera_noise(measured: Levels, limit: Any, levels: int) -> Levels:
     """Return the noise of a camera in each band of grey images."""
     diagonal = measured[0]["dd"]
-    growth = xp.clip(limit / xp.maximum(MAX_DIFFERENCE * diagonal, TINY), 1.0, MAX_GREY_GROWTH)
+    growth = xp.clip(limit / _above_zero(MAX_DIFFERENCE * diagonal), 1.0, MAX_GREY_GROWTH)
     noise: Levels = []
     for level in range(levels):
         noise.append({})
@@ -236,7 +240,7 @@ def _color_camera_noise(measured: Levels, extended: Levels, channels: int) -> Le
     """Return the noise of a camera in each band of luma and chroma."""
     diagonal = measured[0]["dd"]
     coarse = xp.maximum(_of_chroma(_others(_extended(measured, MEASURED_LEVELS + 1)[-1]), channels), diagonal)
-    ratio = xp.maximum(diagonal, TINY) / xp.maximum(coarse, TINY)
+    ratio = _above_zero(diagonal) / _above_zero(coarse)
     materialize(coarse, ratio)
     luma = xp.ones_like(diagonal[: diagonal.shape[0] // channels])
     is_luma = xp.concat([luma, *[xp.zeros_like(luma)] * (channels - 1)]) > 0

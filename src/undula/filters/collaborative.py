@@ -21,7 +21,7 @@ from ..lowering.graph import Collaborate
 from ..lowering.symbolic import SymbolicArray, materialize, symbolic, xp
 from .base import FilteredImage, FilterStage, Word, argument, check_choice, check_number
 from .noise import noise_argument
-from .operations import OPERATIONS
+from .operations import OPERATIONS, smallest_normal
 from .spatial import gaussian
 
 __all__ = ["PROFILE_NAMES", "Collaborative"]
@@ -126,7 +126,7 @@ def _blended(grouped: Any, x: Any, sigma: Any, image: FilteredImage) -> Any:
     """Blend the results of groups and of wavelets; channels of an image have the same weights."""
     taps, ndim, channels = gaussian(BLUR), image.ndim, image.channels
     large = grouped + OPERATIONS.convolve(x - grouped, taps, ndim)
-    unit = OPERATIONS.spread(OPERATIONS.per_item(1 / xp.where(sigma > 0, sigma, 1.0), x), x)
+    unit = OPERATIONS.spread(OPERATIONS.per_item(1 / xp.where(sigma >= smallest_normal(x), sigma, 1.0), x), x)
     difference = x - large
     details = x - OPERATIONS.convolve(x, gaussian(NARROW_BLUR), ndim)
     materialize(large, difference)

@@ -10,7 +10,7 @@ from ..errors import ArgumentError
 from .base import BandLimits, Details, FilterStage, Pyramid, Word, argument, check_number
 from .deprecation import accept_former_names
 from .noise import estimate_noise, noise_argument
-from .operations import item_size
+from .operations import item_size, smallest_normal
 
 __all__ = ["Contrast", "Gain"]
 
@@ -135,14 +135,14 @@ class Contrast(FilterStage):
         operations, xp = pyramid.operations, pyramid.operations.xp
         masked, share = pyramid.masked(band, index)
         # Squares of very small and very large samples stay in range if the samples are about 1.
-        limits = xp.finfo(band.dtype)
-        span = pyramid.floor / float(limits.eps)
-        unit = operations.per_item(xp.where(span > float(limits.smallest_normal), span, 1.0), band)
+        smallest = smallest_normal(band)
+        span = pyramid.floor / float(xp.finfo(band.dtype).eps)
+        unit = operations.per_item(xp.where(span > smallest, span, 1.0), band)
         (energy,) = operations.energies([masked * operations.spread(1 / unit, band)])
         scale = 4 * xp.sqrt(energy / (item_size(band) * share)) * unit
         top = operations.spread(operations.per_item(scale, band), band)
         noise = operations.spread(operations.per_item(sigma * pyramid.norms[index][key], band), band)
-        tiny = 1e-6 * top + float(limits.smallest_normal)
+        tiny = 1e-6 * top + smallest
         magnitude = xp.abs(band) + tiny
         gain = xp.minimum((top / magnitude) ** self.amount, xp.full_like(band, self.max_gain))
         gain = xp.maximum(gain, xp.ones_like(gain))

@@ -23,7 +23,7 @@ from ..lowering.symbolic import materialize, symbolic, xp
 from ..wavelets import as_wavelet
 from .base import FilteredImage, FilterStage, Word, argument, check_number
 from .noise import noise_argument
-from .operations import OPERATIONS
+from .operations import OPERATIONS, smallest_normal
 
 __all__ = ["Directional"]
 
@@ -33,7 +33,7 @@ NORMS = (0.7085, 0.7550, 0.6688, 0.6884, 0.7185)
 WINDOW = np.full(7, 1 / 7)  # taps along an axis of the mean around a coefficient
 FACTOR = 1.4  # c, with n² of the real and the imaginary part together
 LEAST_VARIANCE = 1e-6  # of the image, in units of that of the noise
-TINY = 1e-30
+TINY = 1e-30  # of a squared energy, in units of that of the noise
 
 
 @dataclass(frozen=True, repr=False)
@@ -103,8 +103,9 @@ def _shrunk(x: Any, sigma: Any) -> Any:
         bands.append(symbolic(graph, targets[-1]))
     low = tree.decompose(x, targets)
     # Energies are in units of that of the noise, so that small and large samples leave no range of floats.
-    unit = OPERATIONS.spread(OPERATIONS.per_item(1 / xp.where(sigma > 0, sigma, 1.0), x), x)
-    variance = OPERATIONS.spread(OPERATIONS.per_item(xp.where(sigma > 0, 1.0, 0.0), x), x)
+    noisy = sigma >= smallest_normal(x)
+    unit = OPERATIONS.spread(OPERATIONS.per_item(1 / xp.where(noisy, sigma, 1.0), x), x)
+    variance = OPERATIONS.spread(OPERATIONS.per_item(xp.where(noisy, 1.0, 0.0), x), x)
     energies = [(band[..., 0] * unit) ** 2 + (band[..., 1] * unit) ** 2 for band in bands]
     materialize(*energies)
     shrunk = []

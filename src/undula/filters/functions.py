@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import DASK, given_array, library_of
+from ..arrays import DASK, check_integer, given_array, is_integer, library_of
 from ..engines.base import engine
 from ..engines.cpu.filter_operations import median_magnitude
 from ..errors import ArgumentError
@@ -161,6 +161,7 @@ def denoise(
     >>> bool(np.std(better - clean) < 0.4 * np.std(noisy - clean))
     True
     """
+    check_integer(over_time, "over_time")
     verb = Denoising(
         quality=quality,
         method=method,
@@ -326,8 +327,7 @@ def _noise_map(
                 f"sigma must be a number or have the shape of the image, {shape}; got shape {noise_map.shape}"
             )
         return noise_map
-    integer = isinstance(regions, (int, np.integer)) and not isinstance(regions, bool)
-    if regions is None or not integer or regions < MIN_REGION_SAMPLES:
+    if not is_integer(regions) or regions < MIN_REGION_SAMPLES:
         raise ArgumentError(f"regions must be an integer of at least {MIN_REGION_SAMPLES}, got {regions!r}")
     if not isinstance(array, np.ndarray):
         image, mask = _on_host(array), None if mask is None else _on_host(given_array(mask, "mask"))

@@ -24,6 +24,7 @@ from ..arrays import given_array, library_of, refuse_gradients
 from ..engines.base import Engine
 from ..engines.dispatch import engine_for
 from ..errors import ArgumentError, ArgumentTypeError
+from ..lowering.axis_arguments import checked_axis
 from ..lowering.graph import Graph
 from ..lowering.symbolic import reduced, symbolic_input, symbolic_output, xp
 from ..wavelets import Wavelet, as_wavelet
@@ -188,10 +189,9 @@ def estimate_sigma(image: ArrayLike, average_sigmas: bool = False, *, channel_ax
     library = library_of(x)
     on_host = library.device(x).on_host
     if channel_axis is not None:
-        if not -ndim <= channel_axis < ndim:
-            raise ArgumentError(f"channel_axis must be from {-ndim} to {ndim - 1}, got {channel_axis}")
-        before = [slice(None)] * (channel_axis % ndim)
-        sigmas = [estimate_sigma(x[(*before, channel, ...)]) for channel in range(x.shape[channel_axis])]
+        axis = checked_axis(channel_axis, ndim)
+        before = [slice(None)] * axis
+        sigmas = [estimate_sigma(x[(*before, channel, ...)]) for channel in range(x.shape[axis])]
         return sum(sigmas) / len(sigmas) if average_sigmas else sigmas
     if ndim > 1 and 1 < x.shape[-1] <= 4:
         warnings.warn(

@@ -16,7 +16,15 @@ from ..lowering.graph import Stencil
 from ..lowering.rules import shrunk
 from ..lowering.symbolic import SymbolicArray, materialize, reduced, symbolic, xp
 
-__all__ = ["NORMAL_MEDIAN", "OPERATIONS", "ArrayOperations", "LocalWindow", "item_size", "rounding_floor"]
+__all__ = [
+    "NORMAL_MEDIAN",
+    "OPERATIONS",
+    "ArrayOperations",
+    "LocalWindow",
+    "item_size",
+    "rounding_floor",
+    "smallest_normal",
+]
 
 NORMAL_MEDIAN = 0.6744897501960817  # Median magnitude of a standard normal variable.
 TINY = 1e-6  # Keeps divisors above zero, in units of the noise.
@@ -77,14 +85,15 @@ class ArrayOperations:
     def median(self, x: Any) -> Any:
         """Return the median of the samples of each item."""
         # Samples become positive, so that their order is that of their magnitudes.
-        offset = 2 * xp.max(xp.abs(x), axis=tuple(range(1, len(x.shape)))) + TINY
+        largest = xp.max(xp.abs(x), axis=tuple(range(1, len(x.shape))))
+        offset = 2 * xp.where(largest > 0, largest, 1.0)
         return self.median_magnitude(x + self.spread(offset, x)) - offset
 
     def shrink_locally(self, x: Any, parents: Any, noise: Any, window: LocalWindow, ndim: int) -> Any:
         """Shrink each coefficient by its neighbours and, unless ``parents`` is None, its parent."""
         sigma = self.spread(self.per_item(noise, x), x)
         # Coefficients are measured in units of the noise. Without noise they stay unchanged.
-        noiseless = sigma <= 0
+        noiseless = sigma < smallest_normal(x)
         unit = 1 / xp.where(noiseless, 1.0, sigma)
         factor = window.factor
         if isinstance(factor, SymbolicArray):
@@ -164,6 +173,11 @@ def rounding_floor(low: Any, levels: int, ndim: int) -> Any:
     """
     largest = xp.max(xp.abs(low), axis=tuple(range(1, len(low.shape))))
     return largest * (8 * float(np.finfo(low.dtype).eps) * 2.0 ** (-levels * ndim / 2))
+
+
+def smallest_normal(x: SymbolicArray) -> float:
+    """Return the smallest number above 0 whose inverse is finite in the dtype of an array."""
+    return float(xp.finfo(x.dtype).smallest_normal)
 
 
 def item_size(x: SymbolicArray) -> int:

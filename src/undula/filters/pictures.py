@@ -57,7 +57,8 @@ def picture(
     levels = len(details)
     base = approximation / 2.0**levels  # Each level doubles the values of an approximation.
     least = base.min(axis=(1, 2), keepdims=True)
-    span = np.maximum(base.max(axis=(1, 2), keepdims=True) - least, 1e-12)
+    span = base.max(axis=(1, 2), keepdims=True) - least
+    span[span == 0] = 1
     sizes = [tuple(int(n) for n in shape)]
     for _ in range(levels):
         sizes.append(tuple((n + 1) // 2 for n in sizes[-1]))

@@ -13,7 +13,7 @@ import numpy as np
 from ..arrays import DASK, differentiable_image, given_array, library_of, refuse_gradients
 from ..color.spaces import space
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..lowering.axis_arguments import checked_axes
+from ..lowering.axis_arguments import checked_axes, checked_axis
 
 __all__ = [
     "AUTO",
@@ -35,6 +35,7 @@ __all__ = [
 
 COLORS = ("ycbcr", "channels")
 AUTO = "auto"
+MAX_AXES = 6  # There are 2^n bands of a level, each of them for 2^n shifts.
 # Transforms multiply samples by up to this, which leaves room for them in the range of floats.
 MAX_TRANSFORM_GAIN = 2.0**20
 MAX_EXPONENT = 32  # Floats whose largest magnitude is 2 to a power beyond this get another unit.
@@ -54,7 +55,7 @@ def unit_of(largest: float) -> float:
     two are exact.
     """
     exponent = math.frexp(largest)[1] if math.isfinite(largest) else 0
-    return 1.0 if largest == 0 or abs(exponent) <= MAX_EXPONENT else math.ldexp(1.0, min(exponent, 1023))
+    return 1.0 if largest == 0 or abs(exponent) <= MAX_EXPONENT else math.ldexp(1.0, exponent - 1)
 
 
 def magnitude_limit(dtype: str) -> float:
@@ -95,17 +96,14 @@ def find_channel_axis(
 ) -> int | None:
     """Return the axis of channels, counted from 0, or None if there is none."""
     ndim = len(shape)
-    if channel_axis == AUTO:
+    if isinstance(channel_axis, str) and channel_axis == AUTO:
         return 2 if ndim == 3 and shape[2] in (3, 4) and axes is None else None
     if channel_axis is None:
         return None
-    if not isinstance(channel_axis, (int, np.integer)) or not -ndim <= channel_axis < ndim:
-        raise ArgumentError(
-            f"channel_axis must be from {-ndim} to {ndim - 1}, None or 'auto', got {channel_axis!r}"
-        )
+    channel = checked_axis(channel_axis, ndim, others=", None or 'auto'")
     if ndim == 1:
         raise ArgumentError("a one-dimensional array has no axis for channels; pass channel_axis=None")
-    return int(channel_axis) % ndim
+    return channel
 
 
 def _find_spatial_axes(
@@ -115,10 +113,9 @@ def _find_spatial_axes(
         others = [axis for axis in range(len(shape)) if axis != channel]
         # Along an axis of one sample there would seem to be no noise.
         return [axis for axis in others if shape[axis] > 1] or others[-1:]
-    given = (int(axes),) if isinstance(axes, (int, np.integer)) else tuple(axes)
-    spatial = sorted(checked_axes(given, len(shape)))
+    spatial = sorted(checked_axes(axes, len(shape)))
     if channel in spatial:
-        raise ArgumentError(f"axis {channel} is the axis of channels and cannot be among axes {given}")
+        raise ArgumentError(f"axis {channel} is the axis of channels and cannot be among axes {axes}")
     return spatial
 
 
@@ -340,6 +337,11 @@ def image_layout(
         raise ArgumentTypeError(f"images must have real numbers, got {dtype}; convert them first")
     channel = find_channel_axis(shape, channel_axis, axes)
     spatial = tuple(_find_spatial_axes(shape, channel, axes))
+    if len(spatial) > MAX_AXES:
+        raise ArgumentError(
+            f"an image is filtered over at most {MAX_AXES} axes, got {len(spatial)} of an array of shape"
+            f" {shape}; name those to filter over by axes, and the others count images"
+        )
     mixed = channel is not None and shape[channel] in (3, 4) and color == COLORS[0]
     return ImageLayout(shape, dtype, channel, spatial, mixed)
 

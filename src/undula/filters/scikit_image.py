@@ -10,18 +10,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import differentiable_image, library_of, numpy_array
+from ..arrays import check_integer, differentiable_image, library_of
 from ..engines.base import Engine
 from ..engines.dispatch import engine_for
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..functions import dwtn_max_level
+from ..lowering.axis_arguments import checked_axis
 from ..lowering.graph import Graph
 from ..lowering.symbolic import SymbolicArray, symbolic_input, symbolic_output, xp
 from ..wavelets import Wavelet, as_wavelet
 from .base import replace_bands
 from .noise import robust_sigma
 from .operations import OPERATIONS, item_size, rounding_floor
-from .planes import native_samples
+from .planes import checked_sigmas, native_samples
 from .transforms import PipelineTransform
 
 __all__ = ["denoise_wavelet"]
@@ -108,12 +109,8 @@ def denoise_wavelet(
         raise ArgumentError("convert2ycbcr requires channel_axis to be set")
     if on_host and dtype.startswith("float") and not np.isfinite(x).any():
         raise ArgumentError("all samples are NaN or infinite")
-    if wavelet_levels is not None and wavelet_levels < 1:
-        raise ArgumentError(f"wavelet_levels must be 1 or more, got {wavelet_levels!r}")
-    if channel_axis is not None and not -len(shape) <= channel_axis < len(shape):
-        raise ArgumentError(
-            f"channel_axis must be from {-len(shape)} to {len(shape) - 1}, got {channel_axis}"
-        )
+    if wavelet_levels is not None:
+        check_integer(wavelet_levels, "wavelet_levels", 1)
     wavelet = as_wavelet(wavelet)
     if not wavelet.orthogonal:
         warnings.warn(
@@ -121,7 +118,7 @@ def denoise_wavelet(
             " undula.denoise handles all wavelets",
             stacklevel=2,
         )
-    channel = None if channel_axis is None else channel_axis % len(shape)
+    channel = None if channel_axis is None else checked_axis(channel_axis, len(shape))
     channels = 1 if channel is None else shape[channel]
     if convert2ycbcr and channels != 3:
         raise ArgumentError(f"convert2ycbcr needs 3 channels, got {channels}")
@@ -146,13 +143,11 @@ def denoise_wavelet(
 
 def _channel_sigmas(sigma: Any, channels: int) -> NDArray[np.float64]:
     """Return the noise of each channel."""
-    sigmas = np.atleast_1d(numpy_array(sigma, "sigma")).astype(np.float64)
+    sigmas = np.atleast_1d(checked_sigmas(sigma))
     if sigmas.size not in (1, channels):
         raise ArgumentError(
             f"sigma must be a number, or one for each of {channels} channels; got {sigmas.size} numbers"
         )
-    if not np.isfinite(sigmas).all() or (sigmas < 0).any():
-        raise ArgumentError(f"sigma must be finite and not negative, got {sigma!r}")
     return np.broadcast_to(sigmas, (channels,))
 
 

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..lowering.symbolic import reduced, xp
-from .operations import OPERATIONS, item_size
+from .operations import OPERATIONS, item_size, smallest_normal
 
 __all__ = ["select_thresholds"]
 
@@ -66,8 +66,7 @@ def select_thresholds(
 
 def _in_units_of_noise(band: Any, sigma: Any) -> Any:
     """Divide a band by its noise; squares of very small and very large units then stay in range."""
-    smallest = float(xp.finfo(band.dtype).smallest_normal)
-    unit = xp.where(sigma > 0, xp.maximum(sigma, smallest), 1.0)
+    unit = xp.where(sigma > 0, xp.maximum(sigma, smallest_normal(band)), 1.0)
     return band * OPERATIONS.spread(OPERATIONS.per_item(1 / unit, band), band)
 
 

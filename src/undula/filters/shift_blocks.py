@@ -28,6 +28,7 @@ from ..engines.memory import empty, free_kept
 from ..lowering.expressions import Expression, Load, loads
 from ..lowering.graph import Graph, Reduce
 from ..lowering.symbolic import reduced, symbolic_input, symbolic_output
+from .item_programs import ItemProgram
 from .programs import ImageRecipe, filtered_pyramid, has_pyramid, image_graph
 
 if TYPE_CHECKING:
@@ -40,14 +41,16 @@ Arrays = dict[str, Array]
 Shape = tuple[int, ...]
 Shift = tuple[int, ...]
 ADDED_UP = ("sum", "max")  # Statistics of all blocks that follow from those of each.
-MIN_AXES = 3
+MIN_AXES = 3  # With fewer, only large images are computed in blocks.
+LARGE_IMAGE = 1 << 23  # samples of all planes
 
 
 def shift_blocks(pipeline: Pipeline, recipe: ImageRecipe, engine: Engine) -> ShiftBlocks | None:
     """Return the program of a pipeline in blocks, or None if all shifts are computed at once."""
     layout = recipe.layout
     is_block = recipe.keep or recipe.image_shape
-    if engine is not CPU or is_block or layout.ndim < MIN_AXES or not pipeline.shifted_levels:
+    is_large = layout.ndim >= MIN_AXES or math.prod(layout.planes_shape) >= LARGE_IMAGE
+    if engine is not CPU or is_block or layout.ndim < 2 or not is_large or not pipeline.shifted_levels:
         return None
     if not has_pyramid(pipeline, recipe, layout.planes_shape[1:]):
         return None
@@ -122,31 +125,37 @@ class ShiftBlocks:
             self._rounds.append(_Round(block, members, known, self._shifts))
             known.update(name for member in members for name in member.results)
         self._before, self._after = CpuGraph(before), CpuGraph(after)
-        self._block = CpuGraph(block.with_inputs(known))
+        self._block = ItemProgram(block.with_inputs(known))
 
     @property
     def nbytes(self) -> int:
         """The bytes that a run takes besides its inputs, those of the result included."""
-        blocks = 3 * self._plane_bytes + self._block.nbytes  # the planes, a shift of them, and the mean
-        rounds = [2 * self._plane_bytes + each.nbytes for each in self._rounds]
-        return max(self._before.nbytes, blocks, *rounds, self._plane_bytes + self._after.nbytes)
+        # The planes, a shift of an item, and the mean.
+        blocks = self._plane_bytes * (1 + 2 / len(self._block.items)) + self._block.nbytes
+        rounds = [self._plane_bytes + each.nbytes for each in self._rounds]
+        return int(max(self._before.nbytes, blocks, *rounds, self._plane_bytes + self._after.nbytes))
 
     def run(self, arrays: Mapping[str, Any], seconds: dict[str, float] | None = None) -> dict[str, Any]:
         """Return the result, given the inputs by name; add the time of each phase to ``seconds``."""
         known = {**arrays, **self._before.run(arrays, seconds)}
         planes = known["samples"]
+        known.setdefault("given", planes)
         for each in self._rounds:
             free_kept()  # Each program takes memory of other sizes.
             known |= each.run(planes, known, seconds)
         free_kept()
-        mean = self._block.run(known, seconds)["filtered"]  # That of no shift.
-        for shift in self._shifts[1:]:
-            part = self._block.run({**known, "samples": _shifted(planes, shift)}, seconds)["filtered"]
-            mean[_places(shift, slice(0, -1))] += part[_places(shift, slice(1, None))]
-        del known, planes, part
-        _divide(mean)
+        prepared = self._block.prepared(known)
+        for item in self._block.items:
+            mean = self._block.run(prepared, item, planes[item], seconds)["filtered"]  # That of no shift.
+            for shift in self._shifts[1:]:
+                samples = _shifted(planes[item], shift)
+                part = self._block.run(prepared, item, samples, seconds)["filtered"]
+                mean[_places(shift, slice(0, -1))] += part[_places(shift, slice(1, None))]
+            _divide(mean)
+            planes[item] = mean
+        del known, prepared, mean, part, samples
         free_kept()
-        return self._after.run({**arrays, "filtered": mean}, seconds)
+        return self._after.run({**arrays, "filtered": planes}, seconds)
 
 
 class _Round:
@@ -178,17 +187,21 @@ class _Round:
             if member.kept:
                 self._programs[member] = _limits(block, member, known), _reduction(member)
             known = known.union(member.results)
-        self._first = CpuGraph(graph.with_outputs(outputs))
+        self._shift_bytes = graph.inputs["samples"].nbytes
+        self._first = ItemProgram(graph.with_outputs(outputs))
         others = {name: outputs[name] for name in joined}
-        self._others = CpuGraph(graph.with_outputs(others)) if others else None
+        self._others = ItemProgram(graph.with_outputs(others)) if others else None
 
     @property
     def nbytes(self) -> int:
         """The bytes that a run takes besides its inputs."""
         sizes = [member.samples * np.dtype(member.node.results[0].dtype).itemsize for member in self._members]
-        programs = [self._first, *([self._others] if self._others else [])]
-        programs += [reduction for _, reduction in self._programs.values()]
-        return sum(sizes) + max(program.nbytes for program in programs)
+        blocks = [
+            program.nbytes + self._shift_bytes // len(program.items)
+            for program in (self._first, self._others)
+            if program is not None
+        ]
+        return sum(sizes) + max(*blocks, *(each.nbytes for _, each in self._programs.values()), 0)
 
     def run(self, planes: Array, known: Mapping[str, Any], seconds: dict[str, float] | None) -> Arrays:
         """Return the results by name."""
@@ -196,8 +209,14 @@ class _Round:
         for number, shift in enumerate(self._shifts):
             program = self._first if number == 0 else self._others
             if program is not None:
-                parts = program.run({**known, "samples": _shifted(planes, shift)}, seconds)
-                self._join(sources, parts, number)
+                prepared = program.prepared(known)
+                parts = [
+                    program.run(prepared, item, _shifted(planes[item], shift), seconds)
+                    for item in program.items
+                ]
+                names = parts[0].keys()
+                arrays = {name: np.concatenate([part[name] for part in parts]) for name in names}
+                self._join(sources, arrays if len(parts) > 1 else parts[0], number)
         results: Arrays = {}
         for member in self._members:
             arrays = {view.buffer: sources[f"{view.buffer}.block"] for view in member.node.results}
@@ -239,6 +258,8 @@ def _before(pipeline: Pipeline, recipe: ImageRecipe) -> Graph:
 
     def pyramid(pipeline: Pipeline, x: Any, given: Any, recipe: ImageRecipe, sigma: Any, valid: Any) -> Any:
         values["samples"] = x
+        if given is not x:
+            values["given"] = given
         if valid is not None:
             values["valid"] = valid
         return x
@@ -257,7 +278,8 @@ def _block(pipeline: Pipeline, recipe: ImageRecipe, before: Graph, count: int) -
     x, sigma, layout = arrays["samples"], None, recipe.layout
     if recipe.sigma:
         sigma = symbolic_input(graph, "sigma", layout.planes_shape[:1], layout.working_dtype)
-    filtered = filtered_pyramid(pipeline, x, x, recipe, sigma, arrays.get("valid"), count > 1)
+    given = arrays.get("given") or symbolic_input(graph, "given", x.shape, x.dtype)
+    filtered = filtered_pyramid(pipeline, x, given, recipe, sigma, arrays.get("valid"), count > 1)
     symbolic_output(graph, "filtered", filtered)
     return graph
 

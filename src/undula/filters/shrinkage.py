@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ..arrays import is_integer
 from ..errors import ArgumentError
 from ..lowering.rules import THRESHOLD_RULES
 from .base import (
@@ -132,7 +133,7 @@ class Shrink(FilterStage):
             raise ArgumentError(f"bands must be keys of details such as 'ad' or 'dd', got {self.bands!r}")
         if self.sigma is not None:
             check_number(self.sigma, "sigma")
-        if not isinstance(self.radius, int) or not 0 <= self.radius <= MAX_RADIUS:
+        if not is_integer(self.radius) or not 0 <= self.radius <= MAX_RADIUS:
             raise ArgumentError(f"radius must be an integer from 0 to {MAX_RADIUS}, got {self.radius!r}")
         if (self.method == "given") != (self.threshold is not None):
             raise ArgumentError(

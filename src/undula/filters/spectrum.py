@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import DASK, given_array, library_of
 from ..errors import ArgumentError, ArgumentTypeError
+from ..lowering.axis_arguments import checked_axis
 from ..lowering.collaborative import (
     BLOCK,
     CUBE,
@@ -188,7 +189,7 @@ def estimate_spectrum(image: ArrayLike, *, channel_axis: int | None = None) -> A
     x = given_array(image, "image")
     x = np.asarray(library_of(x).to_numpy(x))
     if channel_axis is not None:
-        channels = np.moveaxis(x, channel_axis, 0)
+        channels = np.moveaxis(x, checked_axis(channel_axis, x.ndim), 0)
         return np.asarray(np.mean([estimate_spectrum(channel) for channel in channels], axis=0))
     if x.dtype.kind not in "iuf" or x.ndim != 2 or min(x.shape) < 2 * WINDOW:
         raise ArgumentError(

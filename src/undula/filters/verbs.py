@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..arrays import check_integer
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..wavelets import Wavelet
 from .base import check_choice, check_number
@@ -218,6 +219,8 @@ class Denoising(Verb):
 
     def _build(self) -> Pipeline:
         """Return the pipeline that denoises single images with these options."""
+        if not isinstance(self.invariant, (bool, np.bool_)):
+            check_integer(self.invariant, "invariant")
         _check_method(self.method, "denoise", DENOISING_METHODS)
         check_choice(self.quality, "quality", QUALITIES)
         if self.noise is not None and not isinstance(self.noise, NoiseSpectrum):

@@ -38,6 +38,7 @@ Array = NDArray[Any]
 Name = Wavelet | str
 Shape = tuple[int, ...]
 
+MAX_AXES = 5  # There are 4^n/2 directions.
 DELAY_TOLERANCE = 0.2  # in samples: symmetric filters are 0.25 off, most others more
 
 
@@ -349,6 +350,10 @@ def _forward(
     shape = tuple(map(int, x.shape))
     if not shape or 0 in shape:
         raise ArgumentError(f"data must have axes and samples along each of them, got shape {shape}")
+    if len(numbers) > MAX_AXES:
+        raise ArgumentError(
+            f"a dual tree has at most {MAX_AXES} axes, got {len(numbers)}: name those to transform by axes"
+        )
     start, others = _wavelets(first, wavelet)
     levels = _levels([shape[axis] for axis in numbers], others, level)
     engine = engine_for([x], backend)

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import numpy_array
-from ..errors import ArgumentError, ArgumentTypeError
+from ..engines.memory import available_memory, memory_size
+from ..errors import ArgumentError, ArgumentTypeError, NotEnoughMemoryError
 from ..lowering.axis_arguments import Axes, checked_axes, per_axis
 from ..lowering.borders import check_mode, extend, max_level
 from ..lowering.boundary_methods import has_boundary_method
@@ -26,6 +27,8 @@ from .discrete import dwt, idwt, wavedec, waverec
 __all__ = ["FswavedecnResult", "downcoef", "fswavedecn", "fswaverecn", "upcoef"]
 
 Array = NDArray[Any]
+
+LINES_AT_ONCE = 3  # That a level needs: coefficients with zeros around, and samples before they are cut.
 
 
 def _part(part: object) -> str:
@@ -119,15 +122,34 @@ def upcoef(part: str, coeffs: ArrayLike, wavelet: Wavelet | str, level: int = 1,
     bank = as_wavelet(wavelet)
     x = _line(coeffs, "coeffs")
     rim = bank.rec_len // 2 - 1
+    sizes = [x.size]
+    for _ in range(levels):
+        sizes.append(2 * sizes[-1] + bank.rec_len - 2)
+    start = (sizes[-1] - length) // 2
+    needed = [(start, start + length) if 0 < length < sizes[-1] else (0, sizes[-1])]
+    for size in reversed(sizes[:-1]):  # Of each level, the coefficients that the result is made of.
+        first, last = needed[0]
+        needed.insert(0, (max(0, (first - bank.rec_len + 2) // 2), min(size, (last + 1) // 2)))
+    _check_line(max(last - first for first, last in needed), x.dtype, levels)
+    x = x[slice(*needed[0])]
     for number in range(levels):
         # With zeros around, the coefficients reach everything that they can.
         padded = extend(x, 0, -rim, x.size + rim, "zero") if rim else x
         details = which == "d" and number == 0
         x = idwt(None if details else padded, padded if details else None, bank, "zero")
-    if 0 < length < x.size:
-        before = (x.size - length) // 2
-        x = x[before : before + length]
+        before = 2 * needed[number][0]
+        x = x[needed[number + 1][0] - before : needed[number + 1][1] - before]
     return x
+
+
+def _check_line(size: int, dtype: np.dtype[Any], levels: int) -> None:
+    """Raise an error for a line that does not fit into memory."""
+    nbytes, available = LINES_AT_ONCE * size * dtype.itemsize, available_memory()
+    if available is not None and nbytes > available:
+        raise NotEnoughMemoryError(
+            f"going back {levels} levels leads to {size:,} samples, which take {memory_size(nbytes)} of"
+            f" memory, and {memory_size(available)} are available: choose a smaller level, or a part by take"
+        )
 
 
 class FswavedecnResult:

@@ -66,7 +66,8 @@ def read_dicom(path: Path, kind: str, max_pixels: int | None = None) -> Picture:
 
 def read_header(path: Path) -> Any:
     """Read the elements of a dataset before its pixels."""
-    return _header(path, _deflated_part(path))
+    with foreign_code(f"cannot read {path} as dicom"):
+        return _header(path, _deflated_part(path))
 
 
 def without_image(path: Path, maps: bool = True) -> str:

@@ -292,7 +292,7 @@ def _read_mask(path: Path, picture: Picture) -> Mask:
             f"the mask {path} has {levels.shape[1]} × {levels.shape[0]} pixels, and the image"
             f" {size[1]} × {size[0]}"
         )
-    brightness = levels / max(float(levels.max()), 1e-30)
+    brightness = levels / (float(levels.max()) or 1.0)
     between = float(np.mean((brightness > BLACK) & (brightness < 1 - BLACK)))
     if between > MAX_BETWEEN:
         raise ArgumentError(

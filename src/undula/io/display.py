@@ -67,7 +67,7 @@ def window(
         if pixels.dtype != np.uint8:
             measured = shown if valid is None or not valid.any() else shown[valid]
             low, high = float(measured.min()), float(measured.max())
-        shown = (shown - low) / max(high - low, 1e-12)
+        shown = (shown - low) / ((high - low) or 1.0)
     if get_element(dataset, "PhotometricInterpretation") == "MONOCHROME1":
         shown = 1 - shown
     if valid is not None:

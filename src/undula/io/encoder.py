@@ -32,6 +32,7 @@ __all__ = ["VideoWriter", "ordinary_threads"]
 MAX_MPEG4_TIMESCALE = 65535
 MAX_REORDERED_PACKETS = 64  # Packets of a stream that may come before its first decoding time.
 LIMITED_RANGE, FULL_RANGE = 1, 2  # AVCOL_RANGE_MPEG and AVCOL_RANGE_JPEG
+BT601 = 6  # AVCOL_SPC_SMPTE170M, to which FFmpeg converts RGB
 UNSPECIFIED = 2  # of AVColorSpace, AVColorPrimaries and AVColorTransferCharacteristic
 COVER_ART = 1 << 10  # AV_DISPOSITION_ATTACHED_PIC
 CLOCK = Fraction(1, 90_000)  # The unit of times in MPEG.
@@ -147,6 +148,8 @@ class VideoWriter:
         choice = choose_encoder(self.name, self.kind, codec, stream, pixels, full_range, odd_size)
         name = self.encoder = choice.name
         self._pixels = choice.pixels
+        full_range = full_range and not choice.from_rgb
+        self._is_from_rgb = choice.from_rgb
         if choice.note:
             self.notes.append(choice.note)
         if len(first.format.components) == 1:  # Grey is full-range by default.
@@ -264,6 +267,8 @@ class VideoWriter:
         context.color_range = (
             FULL_RANGE if full_range else first.color_range or source.codec_context.color_range
         )
+        if self._is_from_rgb:
+            context.colorspace, context.color_range = BT601, LIMITED_RANGE
         context.sample_aspect_ratio = self._aspect if source.sample_aspect_ratio else Fraction(0)
         context.flags |= av.codec.context.Flags.frame_duration
         if first.interlaced_frame:
@@ -470,7 +475,7 @@ class VideoWriter:
                 self._mux_other(converted)
         self._mux_encoded(None)
         if self.kind == "mxf":
-            self._add_silence()
+            self._fill_sound()
         self._container.close()
 
     def _mux_other(self, packet: Any) -> None:
@@ -479,10 +484,12 @@ class VideoWriter:
             self._sound_ends[packet.stream.index] = packet.stream, end, packet.time_base, tick_bytes
         self._container.mux(packet)
 
-    def _add_silence(self) -> None:
-        """Make PCM as long as the video: FFmpeg's muxer of MXF drops the frames after its end."""
+    def _fill_sound(self) -> None:
+        """Make PCM as long as the video: FFmpeg's muxer of MXF drops what follows the end of either."""
         for stream, end, base, tick_bytes in self._sound_ends.values():
             duration = ceil(self._video_end / base) - end
+            if duration * base < -1 / (self._rate or 1):
+                self.dropped.append("audio after the last frame")
             if duration > 0 and tick_bytes:
                 packet = import_optional("av").Packet(bytes(duration * tick_bytes))
                 packet.stream, packet.time_base, packet.duration = stream, base, duration

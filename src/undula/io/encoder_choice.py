@@ -6,7 +6,9 @@ It is that of the user, of the source (``"copy-like"``), or the first one of the
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -15,6 +17,7 @@ from .containers import CONTAINERS
 from .contents import hdr_parameters
 from .conversion import codec_name
 from .files import import_optional
+from .photos import HDR_CURVES
 
 __all__ = [
     "CONSTANT_RATE",
@@ -90,11 +93,15 @@ def keeps_aspect(name: str, kind: str) -> bool:
 
 @dataclass(frozen=True)
 class EncoderChoice:
-    """An encoder, the pixel format of its frames, and why it is not the one that was asked for."""
+    """An encoder, the pixel format of its frames, and why they are not those that were asked for.
+
+    With ``from_rgb``, frames of RGB are converted to luma and chroma.
+    """
 
     name: str
     pixels: str
     note: str = ""
+    from_rgb: bool = False
 
 
 def _encoder_pixels(name: str, kind: str, pixels: str, full_range: bool, odd_size: bool) -> str:
@@ -163,11 +170,13 @@ def choose_encoder(
         except ValueError as error:
             choice = choose_encoder(target, kind, None, stream, *description)
             note = f"{error}: {choice.name} was used instead of the codec of the source"
-            return EncoderChoice(choice.name, choice.pixels, note)
+            return replace(choice, note="; ".join(filter(None, (note, choice.note))))
     source = stream.codec_context.codec
     names = (codec,) if codec is not None else CONTAINERS[kind].encoders
     if codec is None and source.lossless and not source.lossy and kind in ("matroska", "avi"):
         names = ("ffv1",)  # A lossless source stays lossless.
+    elif codec is None and "libx264" in names and stream.codec_context.color_trc in HDR_CURVES:
+        names = ("libx265", *names)  # Players show HDR in HEVC, and hardly any in H.264.
     errors = []
     for name in names:
         if not _is_encoder(name):
@@ -177,8 +186,26 @@ def choose_encoder(
             return EncoderChoice(name, _encoder_pixels(name, kind, *description))
         except ValueError as error:
             errors.append(str(error))
+    converted = _converted_from_rgb(names, kind, pixels, odd_size)
+    if converted is not None:
+        return converted
     advice = "choose another codec" if codec is not None else "choose a codec that does"
     raise FileError(f"cannot write {target}: {', '.join(errors)}; {advice}, or write .mkv with codec='ffv1'")
+
+
+def _converted_from_rgb(names: Sequence[str], kind: str, pixels: str, odd_size: bool) -> EncoderChoice | None:
+    """Return an encoder for RGB as luma and chroma, with as much chroma as possible; None without one."""
+    pixel_format = import_optional("av").VideoFormat(pixels, 16, 16)
+    if not pixel_format.is_rgb:
+        return None
+    alpha = "a" if len(pixel_format.components) == 4 else ""
+    depth = "" if (bits := max(component.bits for component in pixel_format.components)) == 8 else f"{bits}le"
+    for chroma in ("444", "422", "420"):
+        for name in filter(_is_encoder, names):
+            with suppress(ValueError):  # The encoder does not store it.
+                stored = _encoder_pixels(name, kind, f"yuv{alpha}{chroma}p{depth}", False, odd_size)
+                return EncoderChoice(name, stored, f"RGB was converted to {stored}", from_rgb=True)
+    return None
 
 
 def _copy_like(kind: str, stream: Any, pixels: str, full_range: bool, odd_size: bool) -> EncoderChoice:

@@ -28,7 +28,6 @@ ANIMATED = ("gif", "webp")
 DEFAULT_RATE = 25.0  # of clips that do not declare theirs
 SLICE_RATE = 10.0  # of slices, which have no times
 MAX_RATE_DENOMINATOR = 1000
-BT601, LIMITED_RANGE = 6, 1  # AVCOL_SPC_SMPTE170M and AVCOL_RANGE_MPEG, to which FFmpeg converts RGB
 
 
 def write_frames(
@@ -40,6 +39,7 @@ def write_frames(
     """
     av = import_optional("av")
     from .containers import CONTAINERS, muxer_options
+    from .encoder import BT601, LIMITED_RANGE
     from .encoder_choice import repeatable_options
 
     kind, count, stream = VIDEOS[target.suffix.lower()], 0, None

@@ -18,7 +18,7 @@ from .files import check_size, import_optional
 from .metadata import EXIF_PREFIX, exif_resolution, pillow_metadata, pillow_options, tiff_exif
 from .picture import ALPHA, RGB, Picture
 
-__all__ = ["check_avif", "is_hdr", "read_heif", "read_raw", "write_heif"]
+__all__ = ["HDR_CURVES", "check_avif", "is_hdr", "read_heif", "read_raw", "write_heif"]
 
 Array = NDArray[Any]
 
@@ -37,7 +37,7 @@ _KEPT = (
     "ambient_viewing_environment",
     "nominal_diffuse_white_luminance",
 )
-_HDR_CURVES = (16, 18)  # The transfer functions PQ and HLG, as H.273 numbers them.
+HDR_CURVES = (16, 18)  # The transfer functions PQ and HLG, as H.273 numbers them.
 
 
 def check_avif() -> None:
@@ -86,9 +86,7 @@ def _lost_from_heif(info: dict[str, Any], images: int) -> list[str]:
 
 def is_hdr(picture: Picture) -> bool:
     """Return whether the colours of a HEIC file are encoded for HDR, which other formats do not declare."""
-    return (
-        picture.about.get("heif", {}).get("nclx_profile", {}).get("transfer_characteristics") in _HDR_CURVES
-    )
+    return picture.about.get("heif", {}).get("nclx_profile", {}).get("transfer_characteristics") in HDR_CURVES
 
 
 def write_heif(path: Path, picture: Picture, kind: str, **options: Any) -> None:

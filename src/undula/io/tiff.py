@@ -111,9 +111,16 @@ def read_tiff(path: Path, kind: str, max_pixels: int | None = None) -> Picture:
         count = len(header.series)
     about, channels, orientation = header.about, header.channels, header.orientation
     if decoded is None:  # Pillow turns the pixels upright, and inverts grey whose 0 is white.
-        about = {key: about[key] for key in ("resolution", "unit", "description", "axes") if key in about}
-        if orientation > 4 and "resolution" in about:
-            about["resolution"] = about["resolution"][::-1]
+        about = {
+            key: value for key, value in about.items() if key not in ("photometric", "planar", "bilevel")
+        }
+        if orientation != 1:  # The tags say where on the globe pixels are.
+            del about["tags"]
+        if orientation > 4:
+            turned = {key: about[key][::-1] for key in ("resolution", "tile") if key in about}
+            about |= turned | (
+                {"levels": [size[::-1] for size in about["levels"]]} if "levels" in about else {}
+            )
         decoded, channels = _read_by_pillow(path, header.page, count, lacks_decoder)
         orientation = 1
     pixels, axes = decoded

@@ -265,9 +265,10 @@ def process(
         Called with the number of frames done.
     codec : str, optional
         An encoder of FFmpeg, or ``"copy-like"`` for one with the codec, the pixel format and the depth of the
-        source. By default, one for the container that keeps the frames: H.264; MPEG-4 or Motion JPEG in AVI,
-        VP9 or AV1 in WebM, MPEG-2 in MPG and MXF, ProRes in MXF for more than 8 bits, and FFV1 in Matroska
-        and AVI if the source is lossless.
+        source. By default, one for the container that keeps the frames: H.264, and HEVC for HDR; MPEG-4 or
+        Motion JPEG in AVI, VP9 or AV1 in WebM, MPEG-2 in MPG and MXF, ProRes in MXF for more than 8 bits, and
+        FFV1 in Matroska and AVI if the source is lossless. RGB is converted, with a warning, if none of them
+        stores it.
     quality : int, default 18
         A constant quality, from 0, the best, to 63.
     preset : str, default "veryfast"

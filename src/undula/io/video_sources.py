@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import io
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ __all__ = [
     "damage_error",
     "decode_error",
     "decoder_limit",
+    "directshow_name",
     "is_live",
     "open_container",
 ]
@@ -85,8 +87,27 @@ def _camera(text: str) -> tuple[str, str]:
     if sys.platform == "darwin":
         return number, "avfoundation"
     if sys.platform == "win32":
-        return f"video={number}", "dshow"
+        listed = import_optional("av").enumerate_input_devices("dshow")
+        return f"video={directshow_name(int(number), listed)}", "dshow"
     return f"/dev/video{number}", "v4l2"
+
+
+def directshow_name(number: int, listed: Sequence[Any]) -> str:
+    """Return the name by which DirectShow, which knows no numbers, opens a camera.
+
+    Parameters
+    ----------
+    number : int
+        The number of the camera, in the order of the list.
+    listed : sequence of av.DeviceInfo
+        All devices that DirectShow lists, microphones included.
+    """
+    # Devices that are in use may not tell what they record.
+    cameras = [device for device in listed if "video" in device.media_types or not device.media_types]
+    if number < len(cameras):
+        return str(cameras[number].name)
+    names = ", ".join(f"camera:{place} ({device.description})" for place, device in enumerate(cameras))
+    raise FileError(f"there is no camera:{number}; DirectShow lists {names or 'no cameras'}")
 
 
 def decode_error(path: VideoSource, number: int, error: BaseException) -> FileError:
@@ -115,8 +136,8 @@ def open_container(path: VideoSource, max_pixels: int | None, **options: str) ->
         with foreign_code(problem):
             return av.open(path, format="yuv4mpegpipe", options=limit)
     if str(path).startswith("camera:"):
-        name, kind = _camera(str(path))
         with foreign_code(problem):
+            name, kind = _camera(str(path))
             return av.open(name, format=kind, options=limit)
     try:
         with Path(str(path)).open("rb") as file:
@@ -137,8 +158,8 @@ def open_container(path: VideoSource, max_pixels: int | None, **options: str) ->
     def open_error(error: BaseException) -> FileError:
         if lacks_index(Path(str(path))):
             return FileError(
-                f"{path} has no index of its frames (moov), which is often at the end: it is cut off, or its"
-                " recording was not finished; fetch it again"
+                f"{problem}: it has no index of its frames (moov), which is often at the end; it is cut off,"
+                " or its recording was not finished: fetch it again"
             )
         return FileError(f"{problem}: {short_message(error)}")
 

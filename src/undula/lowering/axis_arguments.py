@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
+from ..arrays import is_integer
 from ..errors import ArgumentError, ArgumentTypeError, UnknownAxisError
 
-__all__ = ["Axes", "checked_axes", "one_axis", "per_axis", "two_axes"]
+__all__ = ["Axes", "checked_axes", "checked_axis", "one_axis", "per_axis", "two_axes"]
 
 Axes = Sequence[int] | int | None
 
@@ -27,7 +26,7 @@ def checked_axes(axes: Axes, ndim: int, distinct: bool = True) -> list[int]:
     if axes is None:
         return list(range(ndim))
     requested = tuple(axes) if isinstance(axes, Iterable) else (axes,)
-    if not all(isinstance(axis, (int, np.integer)) and not isinstance(axis, bool) for axis in requested):
+    if not all(map(is_integer, requested)):
         raise ArgumentTypeError(f"axes must be integers, got {axes!r}")
     if distinct and not requested:
         raise UnknownAxisError(f"at least one axis is needed, got axes={axes!r}; the default is all axes")
@@ -39,9 +38,17 @@ def checked_axes(axes: Axes, ndim: int, distinct: bool = True) -> list[int]:
     return numbers
 
 
+def checked_axis(axis: object, ndim: int, what: str = "channel_axis", others: str = "") -> int:
+    """Return an axis from 0 to ``ndim - 1``; ``others`` are the words for what may be passed instead."""
+    if not is_integer(axis) or not -ndim <= axis < ndim:
+        kind = ArgumentError if is_integer(axis) else ArgumentTypeError
+        raise kind(f"{what} must be an integer from {-ndim} to {ndim - 1}{others}, got {axis!r}")
+    return int(axis) % ndim
+
+
 def one_axis(axis: object) -> tuple[int]:
     """Return the axis of a one-dimensional transform, an integer."""
-    if not isinstance(axis, (int, np.integer)) or isinstance(axis, bool):
+    if not is_integer(axis):
         raise ArgumentTypeError(f"a line has one axis, an integer; got axis={axis!r}")
     return (int(axis),)
 

@@ -22,6 +22,8 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
+import numpy as np
+
 from ..arrays import COMPLEX, ArrayView
 from ..errors import ArgumentError
 from .collaborative import CollaborativeProfile
@@ -51,6 +53,11 @@ class Buffer:
     name: str
     shape: tuple[int, ...]
     dtype: str
+
+    @property
+    def nbytes(self) -> int:
+        """Its size in bytes."""
+        return math.prod(self.shape) * np.dtype(self.dtype).itemsize
 
     @property
     def view(self) -> ArrayView:

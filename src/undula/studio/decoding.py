@@ -373,7 +373,7 @@ def _reply(answer: dict[str, Any], pixels: Array | None = None) -> None:
     out.flush()
 
 
-def _reply_error(error: Exception, path: Path) -> None:
+def _reply_error(error: BaseException, path: Path) -> None:
     """Report an error without revealing the path of the file."""
     known = isinstance(error, UndulaError)
     text = str(error) if known else f"cannot read it: {str(error) or type(error).__name__}"
@@ -387,10 +387,12 @@ def _receive(request: dict[str, Any]) -> Array:
     return np.frombuffer(data, dtype).reshape(shape)
 
 
-def _check_size(path: Path, memory: int) -> None:
+def _check_size(path: Path, limit: int, memory: int) -> None:
     """Raise an error for a picture whose header tells that it does not fit, before it is decoded."""
     header = None if detect_kind(path) == "video" else read_header(path)
-    if header is not None and 2 * header.pixels.nbytes > memory:
+    if header is None or header.pixels.size > limit * len(header.channels):  # The reader refuses it.
+        return
+    if 2 * header.pixels.nbytes > memory:
         raise FileError(
             f"decoding it takes {memory_size(2 * header.pixels.nbytes)} of memory, and {memory_size(memory)}"
             " are allowed: open a part of it, or start the Studio with a larger --max-memory"
@@ -404,10 +406,10 @@ def _main() -> None:
     try:
         limit_worker(request["memory"])
         _use_one_heap()
-        _check_size(path, request["memory"])
+        _check_size(path, request["pixels"], request["memory"])
         about, source = describe_file(path, request["pixels"])
         _reply(about, source.pixels if isinstance(source, Picture) else source.frame(0))
-    except Exception as error:  # Decoders raise all kinds of errors for damaged files.
+    except BaseException as error:  # Decoders raise all kinds of errors for damaged files.
         _reply_error(error, path)
         return
     for line in sys.stdin.buffer:
@@ -418,7 +420,7 @@ def _main() -> None:
                 _reply({}, screen_pixels(replace(source, pixels=part, pages=request["pages"], stack=None)))
             else:
                 _reply({}, source.frame(int(request["frame"])))
-        except Exception as error:  # As above.
+        except BaseException as error:  # As above.
             _reply_error(error, path)
 
 

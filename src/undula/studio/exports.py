@@ -19,7 +19,7 @@ from .. import io
 from ..errors import UndulaError
 from ..filters import Pipeline
 from ..filters.verbs import Denoising
-from ..io.files import IMAGES, VIDEOS
+from ..io.files import IMAGES, READ_ONLY_VIDEOS, VIDEOS
 from .chain import FilterChain
 from .code import command_words
 from .export_jobs import ExportJob, ExportProcess, export_path, export_suffixes
@@ -202,7 +202,8 @@ class ExportList:
         """Start the export of an uploaded file, which is removed afterwards; wait if there are too many."""
         await self._waiting.acquire()
         suffix = Path(name).suffix.lower()
-        suffix = suffix if suffix in (*IMAGES, *VIDEOS) else ".dcm" if suffix == "" else ".tif"
+        if suffix not in (*IMAGES, *VIDEOS):
+            suffix = ".mkv" if suffix in READ_ONLY_VIDEOS else ".dcm" if suffix == "" else ".tif"
         options = _job_options(self._session.chain)
 
         async def run(export: Export, target: Path) -> None:
