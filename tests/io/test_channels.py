@@ -495,6 +495,35 @@ def test_pictures_for_screens_are_grey_or_rgb(names: tuple[str, ...], shown: Any
     np.testing.assert_array_equal(several.pixels[0], result.pixels[0] if result.pages else result.pixels)
 
 
+@pytest.mark.parametrize("orientation", [1, 6])
+@pytest.mark.parametrize("about", [{}, {"photometric": "miniswhite"}], ids=["", "negative"])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("grey", "other", "alpha"),
+        ("grey", "other", "other", "premultiplied alpha"),
+        ("grey", "alpha"),
+        (*RGB, "other", "alpha"),
+        ("cyan", "magenta", "yellow", "black"),
+    ],
+    ids="-".join,
+)
+def test_pages_are_those_that_a_screen_shows(
+    names: tuple[str, ...], about: dict[str, Any], orientation: int
+) -> None:
+    pages = np.stack([FIVE, FIVE[::-1]])[..., : len(names)]
+    given = io.Picture(pages, pages=True, channels=names, about=about, orientation=orientation)
+    shown, filtered = given.for_screen(), given.filtered(PIPELINE).for_screen()
+    assert len(shown.pixels) == given.page_count
+    for number in range(given.page_count):
+        page = given.page(number)
+        np.testing.assert_array_equal(page.for_screen().pixels, shown.pixels[number])
+        np.testing.assert_array_equal(page.filtered(PIPELINE).for_screen().pixels, filtered.pixels[number])
+        assert page.for_screen().channels == shown.channels
+    with pytest.raises(undula.ArgumentError, match=f"page must be from 0 to {number}, got {number + 1}"):
+        given.page(number + 1)
+
+
 @pytest.mark.parametrize("layout", ["rgb48le", "rgba64le"])
 def test_jpeg_2000_of_16_bits_in_colors(layout: str, tmp_path: Path) -> None:
     from fractions import Fraction

@@ -135,6 +135,10 @@ def test_sliders_take_typed_values_and_keys(noisy_tab: Tab) -> None:
     tab.change(lambda: box.press("Enter"))
     shows(0.425, "0.425")
     tab.focus("strength-0")
+    tab.page.keyboard.press("Tab")
+    tab.synced()
+    shows(0.425, "0.425")  # It is between two steps, and stays there.
+    tab.focus("strength-0")
     tab.change(lambda: tab.page.keyboard.press("End"))
     shows(3.0, "3.00")
     tab.change(lambda: tab.page.keyboard.press("Home"))

@@ -417,7 +417,10 @@ class Camera(Input):
 def jpeg_thumbnail(frame: Array, display: DisplayRange, size: int) -> bytes:
     """Return a small preview of a frame as JPEG, with at most ``size`` rows and columns."""
     step = max(1, min(frame.shape[:2]) // (3 * size))
-    image = import_optional("PIL.Image").fromarray(display.to_uint8(frame[::step, ::step]))
+    pillow = import_optional("PIL.Image")
+    image = pillow.fromarray(display.to_uint8(frame[::step, ::step]))
+    if image.mode == "RGBA":
+        image = pillow.alpha_composite(pillow.new("RGBA", image.size, "grey"), image)
     image.thumbnail((size, size))
     out = io.BytesIO()
     image.convert("RGB").save(out, "JPEG", quality=85)

@@ -5,7 +5,7 @@ const PAUSE = 50; // milliseconds between the values that are reported while it 
 export default {
   template: `
     <input type="range" class="slider" :min="min" :max="max" :step="step" :aria-valuetext="text" @input="moved"
-           @change="released" @keydown="pressed = true" @keyup="lifted" @blur="lifted" @pointerdown="hold(true)"
+           @change="released" @keydown="pressed = true" @keyup="lifted" @blur="left" @pointerdown="hold(true)"
            @pointerup="hold(false)" @pointercancel="hold(false)">`,
 
   props: { min: Number, max: Number, step: Number, value: Number },
@@ -28,13 +28,17 @@ export default {
     },
 
     moved() {
+      this.changed = true;
       this.text = String(+(+this.$el.value).toPrecision(6));
       this.waiting ??= setTimeout(() => this.report(), PAUSE);
     },
 
+    // The value of the element is rounded to a step, so it is reported only if the visitor has changed it.
     report(settled = false) {
       clearTimeout(this.waiting);
       this.waiting = null;
+      if (!this.changed) return;
+      this.changed = !settled;
       this.$emit("move", { value: +this.$el.value, settled });
     },
 
@@ -44,6 +48,11 @@ export default {
     lifted() {
       if (this.pressed) this.report(true);
       this.pressed = false;
+    },
+
+    left() {
+      this.lifted();
+      if (this.held) this.hold(false);
     },
 
     hold(held) {
