@@ -195,3 +195,25 @@ def test_work_that_is_divided_has_the_bits_of_the_whole(
     stores.apply("x.zarr", "y.zarr", partial(work, **options))
     np.testing.assert_array_equal(read("y.zarr"), work(x, **options))
     assert sorted(path.name for path in Path("y.zarr").iterdir()) == ["c", "zarr.json"]
+
+
+def test_blocks_of_other_lengths_are_other_work() -> None:
+    x = write()
+    work = partial(scaled, factor=2)
+    interrupt(work, description="twice", blocks=(64, 32))
+    with pytest.raises(FileError, match=r"regions was .*64, 32.*, and is .*32, 64"):
+        stores.apply("x.zarr", "y.zarr", work, description="twice", blocks=(32, 64))
+    stores.apply("x.zarr", "y.zarr", work, description="twice", blocks=(64, 32))
+    np.testing.assert_array_equal(read("y.zarr"), 2 * x)
+
+
+def test_regions_do_not_depend_on_the_number_of_threads() -> None:
+    x = write()
+    threads = undula.get_num_threads()
+    interrupt(PIPELINE)
+    try:
+        undula.set_num_threads(threads + 3)
+        stores.apply("x.zarr", "y.zarr", PIPELINE)
+    finally:
+        undula.set_num_threads(threads)
+    np.testing.assert_array_equal(read("y.zarr"), PIPELINE(x))

@@ -54,7 +54,7 @@ WORK_BYTES = 900 << 20  # Of all windows that are filtered at a time.
 PROGRAM_SHARE = 1.1  # Of the arrays that are needed at a time, what programs allocate.
 MAX_OVERLAP = 3.0  # Windows of more samples for each sample of their region are divided by checkpoints.
 LEAST_LENGTH = 32  # Of blocks.
-MAX_TASKS = 4  # Of that, each of so many tasks can have its part.
+MAX_TASKS = 2  # Of that, each of so many tasks can have its part.
 REGIONS_AT_ONCE = 64  # Images are filtered together until they have so many regions.
 SAVE_INTERVAL_S = 2.0
 
@@ -454,7 +454,7 @@ def _grown(plan: FilterPlan, lengths: Sequence[int], reach: int, nbytes: float) 
     least = -(-LEAST_LENGTH // plan.unit) * plan.unit
     for axis in plan.layout.axes:
         lengths[axis] = least
-    limit = WORK_BYTES / min(get_num_threads(), MAX_TASKS)
+    limit = WORK_BYTES / MAX_TASKS  # On all machines, so that any of them can resume.
     while True:
         windows = _window_lengths(plan, lengths, reach)
         growing = [axis for axis in plan.layout.axes if lengths[axis] < shape[axis]]

@@ -119,7 +119,11 @@ def apply(
     plan = plan_of(result, x)
     filters = None if plan is None else plan.to_json()
     is_known = not (filters is None and description is None)
-    options = {"filter": filters, "description": description, "version": version()}
+    if plan is not None:
+        plan, joined = regions_of(plan, given.chunks)
+        if blocks is None:
+            lengths = joined
+    options = {"filter": filters, "description": description, "version": version(), "regions": lengths}
     made_by = describe_work("apply", given, options, dtype=dtype.name)
     with (
         keep_at_most(KEPT_BYTES),
@@ -134,9 +138,6 @@ def apply(
             with task_runner(scheduler, workers, runner) as running:
                 _store_blocks(result.rechunk(lengths), output, location, token, progress, running)
             return
-        plan, joined = regions_of(plan, given.chunks)
-        if blocks is None:
-            lengths = joined
         if scheduler is None and workers is None and runner is None:
             runner = ThreadRunner(tasks_at_once(plan, lengths))
         passes = FilterPasses(plan, output, token, given.location, location, lengths)
