@@ -46,12 +46,13 @@ BAND = 500  # rows that are made at a time
 STACK = """
 import sys, time
 import numpy as np
+from undula.filters.memory import working_memory
 from undula.filters.verbs import Denoising
 pipeline = Denoising(quality={quality!r}).pipeline()
 rng = np.random.default_rng(0)
 x = rng.integers(80, 120, {shape!r}, dtype=np.uint16)
-pipeline(x[tuple(slice(24) for n in x.shape)])  # Loads the program.
-print("ready", flush=True)
+pipeline(x[tuple(slice(24) for n in x.shape)])  # Loads the package.
+print(working_memory(pipeline, x.shape, x.dtype), flush=True)  # Compiles the program.
 sys.stdin.readline()
 pipeline(x)
 """
@@ -100,13 +101,11 @@ def stacks(folder: Path, limit: float) -> Iterator[tuple[str, dict[str, Any]]]:
             code = STACK.format(quality=quality, shape=shape)
             pipe = subprocess.PIPE
             process = psutil.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe, text=True)
-            process.stdout.readline()
+            estimate = int(process.stdout.readline())
             before = resident(process)
             process.stdin.write("\n")
             process.stdin.flush()
             seconds, peak = watched(process, limit)
-            pipeline = Denoising(quality=quality).pipeline()
-            estimate = working_memory(pipeline, shape, np.uint16)
             yield (
                 f"{ndim}-D {quality}",
                 {
