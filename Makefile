@@ -54,6 +54,7 @@ pages: $(VENV)/.dev ## regenerate the pages and images of docs/ that are compute
 	$(BIN)/python tools/make_docs.py
 	$(BIN)/python tools/make_experiments.py
 	$(BIN)/python tools/make_gallery.py
+	$(BIN)/python tools/make_libraries.py
 	$(BIN)/python tools/tutorials.py
 	$(BIN)/python tools/history.py
 	$(BIN)/python tools/dataflow.py

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .arrays import numpy_array
+from .arrays import keeps_library, numpy_array
 from .engines.cpu import filter_operations as cpu
 from .errors import ArgumentError
 from .functions import wavedecn
@@ -62,6 +62,7 @@ def value_range(a: ArrayLike, b: ArrayLike, data_range: float | None = None) -> 
     return 1.0 if peak <= 1.5 else 255.0 if peak <= 256 else peak
 
 
+@keeps_library
 def difference(a: ArrayLike, b: ArrayLike) -> Array:
     """Compute the absolute difference of two arrays as floats.
 

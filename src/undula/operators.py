@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import numpy_array
+from .arrays import keeps_library, numpy_array
 from .errors import ArgumentError
 from .functions import ravel_coeffs, unravel_coeffs
 from .plan import Plan
@@ -79,6 +79,7 @@ class WaveletOperator:
         """The transpose."""
         return self.adjoint()
 
+    @keeps_library
     def matvec(self, x: Any) -> Array:
         """Return the product with a vector.
 
@@ -116,6 +117,7 @@ class WaveletOperator:
         """
         return self.adjoint().matvec(x)
 
+    @keeps_library
     def matmat(self, x: Any) -> Array:
         """Return the product with the columns of a matrix.
 
@@ -138,11 +140,13 @@ class WaveletOperator:
             return np.empty((self.shape[0], 0), np.result_type(self.dtype, matrix.dtype))
         return np.stack([self.matvec(column) for column in matrix.T], axis=1)
 
+    @keeps_library
     def __matmul__(self, x: Any) -> Array:
         """Return the product with a vector or a matrix."""
         x = numpy_array(x, "the vector or matrix")
         return self.matvec(x) if x.ndim == 1 else self.matmat(x)
 
+    @keeps_library
     def __rmatmul__(self, x: Any) -> Array:
         """Return the product of a vector, or of the rows of a matrix, with the operator."""
         adjoint = self.adjoint()

@@ -150,7 +150,7 @@ def test_pytorch(torch: Any) -> None:
     assert TORCH.view(x) == ArrayView(ADDRESS, (4, 6), (1, 4), "float32", alignment=16, owner=x)
     assert (TORCH.queue(x), TORCH.queue(Tensor("cpu"))) == (8, None)
     array = np.ones(3)
-    assert TORCH.restore([array, {"d": (array, None)}], x) == [
+    assert TORCH.restore([array, {"d": (array, None)}], Tensor("cpu")) == [
         ("tensor", array),
         {"d": (("tensor", array), None)},
     ]
@@ -193,6 +193,7 @@ def test_jax(monkeypatch: pytest.MonkeyPatch) -> None:
     module: Any = ModuleType("jax")
     module.Array = JaxArray
     module.dlpack = SimpleNamespace(from_dlpack=lambda x: ("jax", x))
+    module.device_put = lambda x, device: (device.platform, x)
     monkeypatch.setitem(sys.modules, "jax", module)
     x = JaxArray()
     assert library_of(x) is JAX
@@ -202,7 +203,7 @@ def test_jax(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not JAX.allocates
     assert JAX.materialize(x).ready
     result, array = NumbaArray(), np.ones(3)
-    assert JAX.restore({"d": [result, array, x]}, x) == {"d": [("jax", result), array, x]}
+    assert JAX.restore({"d": [result, array, x]}, x) == {"d": [("jax", result), ("gpu", array), x]}
     with pytest.raises(undula.ArgumentTypeError, match="immutable"):
         JAX.check_writable(x, "out")
 

@@ -4,6 +4,8 @@ from functools import partial
 from itertools import product
 from typing import Any
 
+import dask
+import dask.array as da
 import numpy as np
 import pytest
 from hypothesis import given
@@ -281,3 +283,35 @@ def test_errors_of_the_transform(arguments: dict[str, Any], message: str) -> Non
 def test_errors_of_the_inverse(change: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(undula.UndulaError, match=message):
         undula.idtcwt2(change(undula.dtcwt2(np.ones((16, 16)), level=2)), **options)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "level"),
+    [((23,), (0,), 3), ((1,), (0,), 1), ((3, 14), (1,), 2), ((13, 18), (0, 1), 2), ((7, 2, 9), (0, 2), 1),
+     ((6, 5, 7), (0, 1, 2), 1)],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16"])
+def test_dask_arrays(shape: tuple[int, ...], axes: tuple[int, ...], level: int, dtype: str) -> None:
+    """The numbers are those of arrays in memory, bit for bit, whatever the chunks are."""
+    rng = np.random.default_rng(len(dtype) + sum(shape))
+    chunks = tuple(_random_chunks(rng, n) for n in shape)
+    x = (100 * noise(*shape)).astype(dtype)
+    expected: list[Any] = undula.dtcwtn(x, level=level, axes=axes)
+    later: list[Any] = undula.dtcwtn(da.from_array(x, chunks=chunks), level=level, axes=axes)
+    assert all(isinstance(band, da.Array) for band in later)
+    computed = dask.compute(*later, scheduler="synchronous")
+    for band, plan, other in zip(computed, later, expected, strict=True):
+        assert band.dtype == plan.dtype == other.dtype
+        np.testing.assert_array_equal(band, other)
+    missing = int(rng.integers(0, level + 1))
+    later[missing] = expected[missing] = None
+    back = undula.idtcwtn(later, axes=axes, shape=shape)
+    assert isinstance(back, da.Array)
+    result = back.compute(scheduler="synchronous")
+    np.testing.assert_array_equal(result, undula.idtcwtn(expected, axes=axes, shape=shape))
+    assert result.dtype == back.dtype
+
+
+def _random_chunks(rng: np.random.Generator, n: int) -> tuple[int, ...]:
+    place = int(rng.integers(0, n))
+    return tuple(size for size in (place, n - place) if size)

@@ -413,3 +413,31 @@ def test_bad_input(case: str) -> None:
     with pytest.raises(kind, match=message) as error:
         act()
     assert isinstance(error.value, undula.UndulaError)
+
+
+@pytest.mark.parametrize("name", ["WaveletPacket", "WaveletPacket2D"])
+@pytest.mark.parametrize("length", [7, 9, 10])
+@pytest.mark.parametrize("wavelet", ["haar", "db2"])
+def test_nodes_of_odd_lengths_can_be_replaced(wavelet: str, length: int, name: str) -> None:
+    """PyWavelets raises an error here for bands of odd lengths."""
+    x = (
+        np.arange(float(length))
+        if name == "WaveletPacket"
+        else np.arange(float(length**2)).reshape(length, -1)
+    )
+    packet = getattr(undula, name)(x, wavelet, "symmetric", maxlevel=2)
+    values = packet["a"].data
+    del packet["a"]
+    packet["a"] = values
+    assert packet["aa"].data is not None
+    np.testing.assert_allclose(packet.reconstruct(update=False), x, atol=1e-10)
+
+
+def test_errors_of_data() -> None:
+    for kind in (undula.WaveletPacket, undula.WaveletPacket2D, undula.WaveletPacketND):
+        for wrong in ([[1, 2], [3]], "text"):
+            with pytest.raises(undula.UndulaError, match="must be"):
+                kind(wrong, "haar")
+    packet = undula.WaveletPacket(np.arange(8.0), "haar")
+    with pytest.raises(undula.ArgumentTypeError, match="got None"):
+        packet["a"] = None

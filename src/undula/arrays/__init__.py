@@ -19,6 +19,7 @@ from .inputs import (
 from .libraries import DASK, JAX, NUMPY, TORCH, library_of, upload
 from .library import CHUNKED, HOST, ArrayLibrary, DeviceKey
 from .numbers import check_integer, check_number, is_integer, is_number
+from .results import empty_like, keeps_library
 from .view import COMPLEX, ArrayView, contiguous, dtype_name
 
 __all__ = [
@@ -40,9 +41,11 @@ __all__ = [
     "contiguous",
     "differentiable_image",
     "dtype_name",
+    "empty_like",
     "given_array",
     "is_integer",
     "is_number",
+    "keeps_library",
     "library_of",
     "numpy_array",
     "operator_array",

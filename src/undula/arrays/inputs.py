@@ -96,8 +96,8 @@ def operator_array(data: Any, what: str = "data") -> Any:
 
 
 def numpy_array(data: ArrayLike, what: str = "data") -> Array:
-    """Return an array of numbers that NumPy can read where it is, or raise an error."""
-    if type(data) is np.ndarray and data.dtype.kind in "biufc":
+    """Return an array of numbers that NumPy can read, in the byte order of the machine, or raise an error."""
+    if type(data) is np.ndarray and data.dtype.kind in "biufc" and data.dtype.isnative:
         return data
     refuse_gradients(data, what)
     _refuse_chunks(data, what)
@@ -124,7 +124,7 @@ def numpy_array(data: ArrayLike, what: str = "data") -> Array:
         got = f"dtype {x.dtype}" if x.ndim else repr(data)[:60]
         hint = "; undula.io.read(path).pixels reads image files" if isinstance(data, (str, PurePath)) else ""
         raise ArgumentTypeError(f"{what} must be numbers, got {got}{hint}")
-    return x
+    return x if x.dtype.isnative else x.astype(x.dtype.newbyteorder("="))
 
 
 def _numbers_of_objects(x: Array) -> Array:

@@ -8,8 +8,10 @@ that it stands for.
 from __future__ import annotations
 
 import math
+import operator
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass, replace
 from importlib import import_module
 from typing import Any
 
@@ -21,18 +23,44 @@ from .dlpack import CUDA_DEVICE, HOST_DEVICES, DLPackArray
 from .library import CHUNKED, HOST, MAX_ALIGNMENT, ArrayLibrary, DeviceKey, element_strides
 from .view import ArrayView, Shape, contiguous
 
-__all__ = ["DASK", "JAX", "LIBRARIES", "NUMPY", "TORCH", "library_of", "upload"]
+__all__ = ["DASK", "JAX", "LIBRARIES", "NUMPY", "TORCH", "library_of", "mapped", "upload"]
 
 DEFAULT_STREAM = 1  # of CUDA, on which work waits for all other streams
 
 
-def _mapped(results: Any, restore: Callable[[Any], Any]) -> Any:
-    """Apply a function to each array of nested results."""
-    if isinstance(results, dict):
-        return {key: _mapped(part, restore) for key, part in results.items()}
-    if isinstance(results, (list, tuple)):
-        return type(results)(_mapped(part, restore) for part in results)
-    return results if results is None else restore(results)
+def mapped(nested: Any, change: Callable[[Any], Any]) -> Any:
+    """Apply a function to everything in nested dictionaries, sequences and dataclasses that is not None.
+
+    What the function does not change is not copied.
+    """
+    if is_dataclass(nested) and not isinstance(nested, type):
+        parts = {field.name: getattr(nested, field.name) for field in fields(nested) if field.init}
+        changed = mapped(parts, change)
+        return nested if changed is parts else replace(nested, **changed)
+    if isinstance(nested, dict):
+        items = [mapped(part, change) for part in nested.values()]
+        if all(map(operator.is_, items, nested.values())):
+            return nested
+        return dict(zip(nested, items, strict=True))
+    if isinstance(nested, (list, tuple)):
+        items = [mapped(part, change) for part in nested]
+        if all(map(operator.is_, items, nested)):
+            return nested
+        return type(nested)(*items) if hasattr(nested, "_fields") else type(nested)(items)
+    return nested if nested is None else change(nested)
+
+
+def _restored(
+    results: Any, from_host: Callable[[NDArray[Any]], Any], from_dlpack: Callable[[Any], Any]
+) -> Any:
+    """Return nested results with arrays of NumPy, and those that an engine allocated on a GPU, converted."""
+
+    def restore(x: Any) -> Any:
+        if isinstance(x, np.ndarray):
+            return from_host(x if x.flags.writeable else x.copy())  # Older versions of DLPack cannot tell.
+        return from_dlpack(x) if library_of(x) is INTERFACE else x
+
+    return mapped(results, restore)
 
 
 def _torch_is_transforming(torch: Any) -> bool:
@@ -174,7 +202,15 @@ class TorchLibrary(ArrayLibrary):
 
     def restore(self, results: Any, like: Any) -> Any:
         torch = sys.modules["torch"]
-        return _mapped(results, lambda x: torch.from_numpy(x) if isinstance(x, np.ndarray) else x)
+
+        def restore(x: Any) -> Any:
+            if not isinstance(x, np.ndarray):
+                return x
+            # (PyTorch has no negative strides.)
+            tensor = torch.from_numpy(x if min(x.strides, default=0) >= 0 else x.copy())
+            return tensor if like.device.type == "cpu" else tensor.to(like.device)
+
+        return mapped(results, restore)
 
 
 class CupyLibrary(ArrayLibrary):
@@ -197,6 +233,12 @@ class CupyLibrary(ArrayLibrary):
 
     def to_numpy(self, x: Any) -> NDArray[Any]:
         return np.asarray(x.get())
+
+    def restore(self, results: Any, like: Any) -> Any:
+        with like.device:
+            return mapped(
+                results, lambda x: sys.modules["cupy"].asarray(x) if isinstance(x, np.ndarray) else x
+            )
 
     def upload(self, x: NDArray[Any], number: int) -> Any:
         cupy = _imported("cupy")
@@ -348,13 +390,17 @@ class JaxLibrary(ArrayLibrary):
         raise ArgumentTypeError(f"{what} is a JAX array, which is immutable; omit out=")
 
     def restore(self, results: Any, like: Any) -> Any:
-        """Return arrays of a device as JAX arrays; those of the host remain NumPy arrays."""
-        from_dlpack = sys.modules["jax"].dlpack.from_dlpack
-        return _mapped(results, lambda x: from_dlpack(x) if library_of(x) is INTERFACE else x)
+        jax = sys.modules["jax"]
+        return _restored(
+            results, lambda x: jax.device_put(x, next(iter(like.devices()))), jax.dlpack.from_dlpack
+        )
 
 
 class DLPackLibrary(ArrayLibrary):
-    """Any other array with ``__dlpack__``; on a GPU it is read as :class:`DLPackArray`."""
+    """Any other array with ``__dlpack__``; on a GPU it is read as :class:`DLPackArray`.
+
+    Libraries with the array API, whose arrays have ``__array_namespace__``, get arrays of theirs as results.
+    """
 
     name = "DLPack"
     allocates = False
@@ -382,17 +428,32 @@ class DLPackLibrary(ArrayLibrary):
         return library_of(array).view(array)
 
     def to_numpy(self, x: Any) -> NDArray[Any]:
-        return np.asarray(x) if hasattr(x, "__array__") else np.from_dlpack(x)
+        if hasattr(x, "__array__"):
+            try:
+                return np.asarray(x)
+            except (TypeError, RuntimeError):  # Some libraries do so only for arrays of the default device.
+                pass
+        return np.from_dlpack(x)
 
     def wrap(self, x: Any) -> Any:
         return DLPackArray(x, DEFAULT_STREAM)
 
     def restore(self, results: Any, like: Any) -> Any:
-        """Return arrays of a device as the caller's, if the library has the array API."""
         if not hasattr(like, "__array_namespace__"):
             return results
         from_dlpack = like.__array_namespace__().from_dlpack
-        return _mapped(results, lambda x: from_dlpack(x) if library_of(x) is INTERFACE else x)
+
+        def from_host(x: NDArray[Any]) -> Any:
+            array, device = from_dlpack(x), like.device
+            try:
+                return array if array.device == device else array.to_device(device)
+            except (TypeError, ValueError) as error:
+                raise ArgumentTypeError(
+                    f"results have dtype {x.dtype}, which arrays of this library cannot have on {device}"
+                    f" ({error}); convert the data to float32 first"
+                ) from None
+
+        return _restored(results, from_host, from_dlpack)
 
 
 class DaskLibrary(ArrayLibrary):

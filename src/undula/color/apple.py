@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import numpy_array
+from ..arrays import keeps_library, numpy_array
 from ..errors import ArgumentError
 from ..fixedpoint import burt57, d4
 from .images import channels_last, expand, from_planes, to_planes
@@ -23,6 +23,7 @@ __all__ = ["BurtCoeffs", "burt_forward", "burt_inverse", "d4_forward", "d4_inver
 Array = NDArray[Any]
 
 
+@keeps_library
 def d4_forward(image: ArrayLike, level: int = 1) -> list[Any]:
     """Transform interleaved pixels by D4 in int16.
 
@@ -48,6 +49,7 @@ def d4_forward(image: ArrayLike, level: int = 1) -> list[Any]:
     return d4.forward(_bytes(image), level, (0, 1))
 
 
+@keeps_library
 def d4_inverse(coeffs: list[Any]) -> Array:
     """Reconstruct an image, clipped to uint8; the inverse of :func:`d4_forward`.
 
@@ -67,7 +69,8 @@ def d4_inverse(coeffs: list[Any]) -> Array:
     >>> d4_inverse(d4_forward(image)).shape
     (16, 24, 4)
     """
-    return np.clip(d4.inverse(coeffs, (0, 1)), 0, 255).astype(np.uint8)
+    image: Array = np.clip(d4.inverse(coeffs, (0, 1)), 0, 255).astype(np.uint8)
+    return image
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,7 @@ class BurtCoeffs:
     shape: tuple[int, int]
 
 
+@keeps_library
 def burt_forward(image: ArrayLike, level: int = 3) -> BurtCoeffs:
     """Transform luma and subsampled chroma by Burt's 5/7 wavelet in int16.
 
@@ -130,6 +134,7 @@ def burt_forward(image: ArrayLike, level: int = 3) -> BurtCoeffs:
     return BurtCoeffs(burt57.forward(y, level), burt57.forward(u, level), burt57.forward(v, level), shape)
 
 
+@keeps_library
 def burt_inverse(coeffs: BurtCoeffs) -> Array:
     """Reconstruct an image; the inverse of :func:`burt_forward`.
 
@@ -197,6 +202,7 @@ def rmse(image: ArrayLike, other: ArrayLike) -> float:
     return float(np.sqrt(np.mean((a - b) ** 2)))
 
 
+@keeps_library
 def rmsy(image: ArrayLike, coeffs: BurtCoeffs) -> float:
     """Return the root mean square error of luma between an image and its reconstruction.
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from ..arrays import array_in_memory, library_of, numpy_array
+from ..arrays import array_in_memory, keeps_library, library_of, numpy_array
 from ..engines import cpu
 from ..engines.dispatch import engine_for
 from ..engines.gpu.engine import DeviceEngine
@@ -67,6 +67,7 @@ def channels_last(image: ArrayLike, channel_axis: int) -> Array:
     return np.ascontiguousarray(np.moveaxis(array, channel_axis, -1))
 
 
+@keeps_library
 def to_planes(image: ArrayLike, color: str = "rct", *, channel_axis: int = -1) -> Array:
     """Split a colour image into a luma plane, two chroma planes and, if present, alpha.
 
@@ -101,6 +102,7 @@ def _plane_dtype(image: Array, target: Space) -> np.dtype[Any]:
     return np.dtype(np.int16 if image.dtype == np.uint8 else np.int32)
 
 
+@keeps_library
 def from_planes(
     planes: ArrayLike, color: str = "rct", *, dtype: DTypeLike = np.uint8, channel_axis: int = -1
 ) -> Array:
@@ -146,6 +148,7 @@ def from_planes(
     return np.moveaxis(out, -1, channel_axis)
 
 
+@keeps_library
 def forward(
     image: ArrayLike,
     wavelet: Wavelet | str | None = None,
@@ -204,6 +207,7 @@ def forward(
     return lwt2_of_channels(array, mixing, name, level, mode, most, target.integer, engine)
 
 
+@keeps_library
 def inverse(
     coeffs: Sequence[Any],
     wavelet: Wavelet | str | None = None,
@@ -249,12 +253,13 @@ def inverse(
     _check_axis(channel_axis)
     if not isinstance(coeffs, (list, tuple)) or not len(coeffs):
         raise ArgumentError(f"coefficients must be a list as forward returns it, got {type(coeffs).__name__}")
-    kinds = library_of(coeffs[0]).dtype(coeffs[0]) if hasattr(coeffs[0], "dtype") else ""
+    low = array_in_memory(coeffs[0], "the low-pass band")
+    kinds = library_of(low).dtype(low)
     if source.integer == kinds.startswith("float"):
         raise ArgumentTypeError(f"{kinds} coefficients are not those of {color!r}")
-    if len(coeffs[0].shape) != 3 or int(coeffs[0].shape[0]) not in (3, 4):
+    if len(low.shape) != 3 or int(low.shape[0]) not in (3, 4):
         raise ArgumentError(
-            f"coefficients must have 3 or 4 planes along their first axis, got shape {tuple(coeffs[0].shape)}"
+            f"coefficients must have 3 or 4 planes along their first axis, got shape {tuple(low.shape)}"
         )
     if dtype is None:
         if kinds in ("int32", "int64"):
@@ -274,6 +279,7 @@ def inverse(
     return from_planes(ilwt2(coeffs, name, mode), color, dtype=dtype, channel_axis=channel_axis)
 
 
+@keeps_library
 def subsample(plane: ArrayLike) -> Array:
     """Downsample a plane by 2 along both axes: means of 2 × 2 samples.
 
@@ -309,6 +315,7 @@ def subsample(plane: ArrayLike) -> Array:
     )
 
 
+@keeps_library
 def expand(plane: ArrayLike, shape: Sequence[int]) -> Array:
     """Upsample a plane by 2 along both axes: repeat each sample 2 × 2 times.
 

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import library_of
+from ..arrays import array_in_memory, keeps_library, library_of
+from ..errors import ArgumentError
 
 __all__ = ["Views", "picture"]
 
@@ -50,6 +51,14 @@ def _fit(band: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     return band
 
 
+def _samples(x: Any, what: str) -> NDArray[Any]:
+    """Return an array on the host as floats."""
+    array = array_in_memory(x, what)
+    samples: NDArray[Any] = library_of(array).to_numpy(array).astype(np.float64, copy=False)
+    return samples
+
+
+@keeps_library
 def picture(
     low: Any, details: Sequence[Mapping[str, Any]], shape: Sequence[int], gain: float = 0.5
 ) -> NDArray[np.uint8]:
@@ -78,7 +87,9 @@ def picture(
     >>> picture(low, [bands], (8, 8)).shape
     (1, 8, 8)
     """
-    approximation = library_of(low).to_numpy(low)
+    approximation = _samples(low, "low")
+    if approximation.ndim != 3 or not approximation.size:
+        raise ArgumentError(f"low must have shape (items, height, width), got {approximation.shape}")
     levels = len(details)
     base = approximation / 2.0**levels  # Each level doubles the values of an approximation.
     least = base.min(axis=(1, 2), keepdims=True)
@@ -92,7 +103,7 @@ def picture(
         (height, width), (top, left) = sizes[level], sizes[level + 1]
         places = {"ad": (0, top, left, width), "da": (top, height, 0, left), "dd": (top, height, left, width)}
         for key, (begin, end, start, stop) in places.items():
-            band = _fit(library_of(bands[key]).to_numpy(bands[key]), (end - begin, stop - start))
+            band = _fit(_samples(bands[key], "a band"), (end - begin, stop - start))
             size = gain * np.abs(band) / (2.0**level * span)
             canvas[:, begin:end, start:stop] = 0.5 + 0.5 * np.sign(band) * np.sqrt(size)
     canvas[:, : sizes[-1][0], : sizes[-1][1]] = (_fit(base, sizes[-1]) - least) / span

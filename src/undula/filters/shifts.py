@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import given_array, library_of, refuse_gradients
+from ..arrays import given_array, keeps_library, library_of, refuse_gradients
 from ..errors import ArgumentError
 from ..lowering.axis_arguments import checked_axes
 from ..lowering.graph import Move
@@ -108,6 +108,7 @@ def inverse(
     return low[:, 0]
 
 
+@keeps_library
 def cycle_spin(
     x: Any, function: Callable[[Any], Any], max_shifts: int | tuple[int, ...] = 1, axes: Any = None
 ) -> Any:
@@ -144,6 +145,8 @@ def cycle_spin(
     xp, ndim = library_of(x).namespace(x), len(x.shape)
     if isinstance(axes, (int, np.integer)):
         axes = (axes,)
+    if not ndim:
+        raise ArgumentError("x must be an array with at least one axis, got a single number")
     axes = tuple(range(ndim)) if axes is None else tuple(checked_axes(tuple(axes), ndim))
     limits = (max_shifts,) * len(axes) if isinstance(max_shifts, (int, np.integer)) else tuple(max_shifts)
     if len(limits) != len(axes) or min(limits, default=0) < 0:

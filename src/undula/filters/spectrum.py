@@ -20,7 +20,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import DASK, given_array, library_of
+from ..arrays import DASK, given_array, keeps_library, library_of
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axis_arguments import checked_axis
 from ..lowering.collaborative import (
@@ -154,6 +154,7 @@ def as_spectrum(power: ArrayLike) -> NoiseSpectrum:
     return NoiseSpectrum(float(np.sqrt(variance)), values.shape, tuple(values.reshape(-1).tolist()))
 
 
+@keeps_library
 def estimate_spectrum(image: ArrayLike, *, channel_axis: int | None = None) -> Array:
     """Estimate the power spectrum of the noise of an image, which may be correlated between neighbours.
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import numpy_array
+from ..arrays import keeps_library, numpy_array
 from ..errors import ArgumentError, ArgumentTypeError
 from ..liftings import lifting
 from ..lowering.axis import AxisOp
@@ -174,6 +174,7 @@ class FixedPoint:
 
     # --- running ----------------------------------------------------------------------------------
 
+    @keeps_library
     def forward(self, x: ArrayLike, level: int = 1, axes: Sequence[int] = (-2, -1)) -> list[Any]:
         """Decompose an array along two axes.
 
@@ -218,6 +219,7 @@ class FixedPoint:
             details.insert(0, (horizontal, vertical, both))
         return [low, *details]
 
+    @keeps_library
     def inverse(self, coeffs: Sequence[Any], axes: Sequence[int] = (-2, -1)) -> Array:
         """Reconstruct an array from its coefficients.
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import numpy_array, result_dtype
+from ..arrays import keeps_library, numpy_array, result_dtype
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axis_arguments import Axes, checked_axes, per_axis
 from ..lowering.borders import BORDERS, band_length, check_mode, extend, max_level
@@ -235,6 +235,7 @@ def wavedecn_size(shapes: Sequence[Any]) -> int:
 # --- one array ------------------------------------------------------------------------------------
 
 
+@keeps_library
 def pad(x: ArrayLike, pad_widths: Any, mode: str | int | BoundaryMethod) -> NDArray[Any]:
     """Extend an array beyond its ends as the DWT does.
 
@@ -331,6 +332,7 @@ def _checked(coeffs: Sequence[Any], axes: Axes) -> tuple[list[Any], list[int]]:
     return keyed, numbers
 
 
+@keeps_library
 def coeffs_to_array(
     coeffs: Sequence[Any], padding: float | None = 0, axes: Axes = None
 ) -> tuple[Array, list[Any]]:
@@ -396,6 +398,7 @@ def coeffs_to_array(
     return array, slices
 
 
+@keeps_library
 def array_to_coeffs(arr: Array, coeff_slices: Sequence[Any], output_format: str = "wavedecn") -> list[Any]:
     """Invert :func:`coeffs_to_array`; the coefficients are views of the array.
 
@@ -431,6 +434,7 @@ def array_to_coeffs(arr: Array, coeff_slices: Sequence[Any], output_format: str 
     return from_keys(_cut(array, coeff_slices, lambda part, _: part), output_format)
 
 
+@keeps_library
 def ravel_coeffs(coeffs: Sequence[Any], axes: Axes = None) -> tuple[Array, list[Any], list[Any]]:
     """Concatenate all coefficients into one one-dimensional array.
 
@@ -470,6 +474,7 @@ def ravel_coeffs(coeffs: Sequence[Any], axes: Axes = None) -> tuple[Array, list[
     return line, slices, shapes
 
 
+@keeps_library
 def unravel_coeffs(
     arr: Array, coeff_slices: Sequence[Any], coeff_shapes: Sequence[Any], output_format: str = "wavedecn"
 ) -> list[Any]:
@@ -503,6 +508,8 @@ def unravel_coeffs(
             f"as many shapes as slices are needed, got {len(coeff_shapes)} and {len(coeff_slices)}"
         )
     line = numpy_array(arr)
+    if line.ndim != 1:
+        raise ArgumentError(f"the coefficients must be in one line, got shape {line.shape}")
 
     def folded(part: Array, place: tuple[int, str | None]) -> Array:
         number, key = place

@@ -19,7 +19,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import CHUNKED, given_array, library_of, numpy_array, refuse_gradients, result_dtype
+from ..arrays import (
+    CHUNKED,
+    given_array,
+    keeps_library,
+    library_of,
+    numpy_array,
+    refuse_gradients,
+    result_dtype,
+)
 from ..engines.convolution import Convolution, LineKernel, convolve_on_device, fast_length
 from ..engines.memory import empty
 from ..errors import ArgumentError, ArgumentTypeError, UnknownAxisError, UnknownNameError
@@ -116,6 +124,7 @@ def central_frequency(wavelet: Wavelet | ContinuousWavelet | str, precision: int
     return np.float64(1.0) / (float(x[-1] - x[0]) / periods)
 
 
+@keeps_library
 def scale2frequency(wavelet: Wavelet | ContinuousWavelet | str, scale: Any, precision: int = 8) -> Any:
     """Return the frequency that a scale of the CWT stands for.
 
@@ -141,6 +150,7 @@ def scale2frequency(wavelet: Wavelet | ContinuousWavelet | str, scale: Any, prec
     return central_frequency(wavelet, precision=precision) / _numbers(scale, "scale")
 
 
+@keeps_library
 def frequency2scale(wavelet: Wavelet | ContinuousWavelet | str, freq: Any, precision: int = 8) -> Any:
     """Return the scale of the CWT that stands for a frequency: the inverse of :func:`scale2frequency`.
 
@@ -167,11 +177,12 @@ def frequency2scale(wavelet: Wavelet | ContinuousWavelet | str, freq: Any, preci
 
 def _numbers(values: Any, what: str) -> Any:
     """Return numbers for arithmetic, also those of other libraries."""
-    if isinstance(values, (list, tuple, str, type(None))):
+    if isinstance(values, (list, tuple, str, np.ndarray, type(None))):
         return numpy_array(values, what)  # type: ignore[arg-type]
     return values
 
 
+@keeps_library
 def cwt(
     data: Any,
     scales: ArrayLike,
@@ -210,8 +221,8 @@ def cwt(
     coefs : array
         The coefficients, of shape ``(number of scales, *data.shape)``: complex for complex wavelets, and
         float32 or complex64 for data in single precision.
-    frequencies : ndarray
-        The frequency of each scale, see :func:`scale2frequency`.
+    frequencies : array
+        The frequency of each scale, of the library of the data; see :func:`scale2frequency`.
 
     Notes
     -----
@@ -253,13 +264,13 @@ def cwt(
     key = (formula, _precision(precision), single, result.kind == "c", *_hashable(scale_line))
     if isinstance(x, np.ndarray):
         coefs = _on_host(x.astype(dtype, copy=False), number, key, scale_line.size, result, method)
-        coefs = library_of(data).restore(coefs, data)
     else:
         coefs = _on_device(x, number, _kernels(*key), result)
     frequencies = np.atleast_1d(scale2frequency(chosen, scale_line, precision)) / period
     return coefs, frequencies
 
 
+@keeps_library
 def icwt(
     coefs: ArrayLike,
     scales: ArrayLike,

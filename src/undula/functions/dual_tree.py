@@ -22,8 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import array_in_memory, as_shape, library_of
+from ..arrays import as_shape, given_array, library_of
 from ..engines.base import Engine
+from ..engines.chunked.engine import ChunkedEngine
 from ..engines.dispatch import engine_for
 from ..errors import ArgumentError, ArgumentTypeError, MismatchedBandsError
 from ..lowering.axis_arguments import Axes, checked_axes, one_axis, two_axes
@@ -359,8 +360,11 @@ def _forward(
     engine = engine_for([x], backend)
     dtype = engine.result_dtype(np.dtype(engine.library.dtype(x)))
     tree = DualTree(shape, tuple(numbers), levels, start, others, str(dtype))
-    x = engine.coefficients(engine.samples(x), dtype)
-    results = _forward_program(tree, engine).run({"x": x})
+    if isinstance(engine, ChunkedEngine):
+        results = engine.dual_tree_bands(tree, x)
+    else:
+        x = engine.coefficients(engine.samples(x), dtype)
+        results = _forward_program(tree, engine).run({"x": x})
     names = ["lowpass", *(f"level{k}" for k in range(levels, 0, -1))]
     bands: list[Array] = library_of(data).restore([results[name] for name in names], data)
     return bands
@@ -379,7 +383,7 @@ def _inverse(coeffs: Any, wavelet: Name, axes: Axes, shape: Any, first: Name, ba
     for name, band in zip(names, coeffs, strict=True):
         if band is not None:
             what = "the low-pass band" if name == "lowpass" else f"the details of level {name[5:]}"
-            arrays[name] = (_real_array if name == "lowpass" else array_in_memory)(band, what)
+            arrays[name] = (_real_array if name == "lowpass" else given_array)(band, what)
     if not arrays:
         raise ArgumentError(NO_COEFFICIENTS)
     numbers, padded = _sample_shape(arrays, levels, axes)
@@ -391,6 +395,8 @@ def _inverse(coeffs: Any, wavelet: Name, axes: Axes, shape: Any, first: Name, ba
     kind = engine.result_dtype(np.result_type(*dtypes))
     dtype = "float32" if kind in (np.float32, np.complex64) else "float64"
     tree = DualTree(lengths, tuple(numbers), levels, start, others, dtype)
+    if isinstance(engine, ChunkedEngine):
+        return engine.dual_tree_samples(tree, arrays)  # type: ignore[no-any-return]
     inputs = {
         name: engine.coefficients(band, np.dtype(dtype if name == "lowpass" else COMPLEX[dtype]))
         for name, band in arrays.items()
@@ -412,10 +418,11 @@ def _inverse_program(tree: DualTree, missing: frozenset[str], engine: Engine) ->
 
 
 def _real_array(data: Any, what: str) -> Any:
-    x = array_in_memory(data, what)
-    if "complex" in library_of(x).dtype(x):
+    x = given_array(data, what)
+    dtype = np.dtype(library_of(x).dtype(x))
+    if dtype.kind == "c":
         raise ArgumentTypeError(
-            f"{what} must be real, got {library_of(x).dtype(x)}; transform its real and its imaginary part"
+            f"{what} must be real, got {dtype}; transform its real and its imaginary part"
         )
     return x
 
@@ -471,6 +478,8 @@ def _sample_shape(arrays: Mapping[str, Any], levels: int, axes: Axes) -> tuple[l
     shapes = {name: tuple(map(int, band.shape)) for name, band in arrays.items()}
     name, shape = next(iter(shapes.items()))
     ndim = len(shape)
+    if not ndim:
+        raise ArgumentError("coefficients must be arrays with at least one axis, got a single number")
     if name != "lowpass":
         # There is an axis of directions unless one axis was transformed.
         single = axes is not None and (isinstance(axes, int) or len(tuple(axes)) == 1)

@@ -365,7 +365,10 @@ def _sum(parts: Sequence[Any]) -> Array:
         parts = list(parts)  # Contributions of one shape are often stacked in one array.
     if isinstance(parts, (dict, str)) or not isinstance(parts, Sequence):
         raise ArgumentTypeError(f"a sequence of contributions is needed, got {type(parts).__name__}")
-    arrays = [x if hasattr(x, "shape") else traceable_array(x, "a contribution") for x in _arrays(parts)]
+    given = list(_arrays(parts))
+    read = [traceable_array(x, "a contribution") for x in given]
+    plain = (np.ndarray, list, tuple, int, float, complex)  # of other libraries, sums are left to them
+    arrays = [array if isinstance(x, plain) else x for x, array in zip(given, read, strict=True)]
     if not arrays:
         raise ArgumentError("a sequence of contributions is needed, got none")
     shapes = {tuple(x.shape) for x in arrays}

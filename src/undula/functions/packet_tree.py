@@ -21,7 +21,7 @@ from ..lowering.nesting import band_keys
 from .discrete import idwtn
 from .packet_transforms import NodeTransform, layout, node_transform, stack, useful_levels
 
-__all__ = ["BaseNode", "shared_by_tree"]
+__all__ = ["BaseNode", "node_data", "shared_by_tree"]
 
 Path = str | tuple[str, ...]
 Entry = dict[str, Any]
@@ -87,10 +87,7 @@ class BaseNode(ABC):
     backend, _maxlevel = shared_by_tree("backend"), shared_by_tree("_maxlevel")
 
     def __init__(self, parent: BaseNode | None, data: Any, node_name: str) -> None:
-        if type(data) is np.ndarray:
-            shape: tuple[int, ...] | None = data.shape
-        else:
-            shape = None if data is None else tuple(np.shape(data))
+        data, shape = node_data(data)
         self._parent = parent
         self.__dict__ = _entry("" if parent is None else parent.path + node_name, data, shape)
         self._top: Entry = self.__dict__ if parent is None else parent._top
@@ -269,8 +266,14 @@ class BaseNode(ABC):
             if part not in node._subnodes:
                 node._subnodes[part] = _entry(node.path + part)
             node = node._subnode(part)
-        x = traceable_array(data.data if isinstance(data, BaseNode) else data, "the data of a node")
-        if isinstance(x, np.ndarray):
+        given = data.data if isinstance(data, BaseNode) else data
+        if given is None:
+            raise ArgumentTypeError(
+                f"the data of node {path!r} must be numbers, got None; to remove it, use del"
+            )
+        x, _ = node_data(given)
+        if isinstance(x, (np.ndarray, list, tuple, int, float, complex)):
+            x = np.asarray(x)
             x = x.astype(result_dtype(x.dtype), copy=False)
         node.data = x
 
@@ -441,6 +444,9 @@ class BaseNode(ABC):
                     f"no subnode of node {self.path!r} has data to reconstruct it from; assign coefficients"
                     " to one of them, or remove them"
                 )
+            if len({tuple(part.shape) for part in parts.values() if part is not None}) > 1:
+                # The reconstruction of data that was assigned to a node may have a sample too many.
+                parts = {k: None if x is None else nodes[k]._cut_to_data(x) for k, x in parts.items()}
             axes = self._transformed_axes
             bands = dict(zip(band_keys(len(axes)), parts.values(), strict=True))
             x = idwtn(bands, self.wavelet, self.mode, axes, backend=self.backend)
@@ -449,6 +455,9 @@ class BaseNode(ABC):
         if update:
             self.data = x
         return x
+
+    def _cut_to_data(self, x: Any) -> Any:
+        return x if self.data is None else x[tuple(map(slice, np.shape(self.data)))]
 
     def _stacked(self, entries: Sequence[Entry]) -> Any:
         """Return the reconstructed data of nodes, stacked; None if they differ or are large."""
@@ -500,6 +509,14 @@ class BaseNode(ABC):
         if not 0 <= level <= deepest:
             raise ArgumentError(f"this tree has levels from 0 to {deepest}, got {level}")
         return int(level)
+
+
+def node_data(data: Any) -> tuple[Any, tuple[int, ...] | None]:
+    """Return what a node keeps of its data, and their shape, or raise an error."""
+    if data is None:
+        return None, None
+    x = traceable_array(data, "the data of a node")
+    return x if isinstance(data, np.ndarray) else data, tuple(x.shape)  # no memory map, and no other subclass
 
 
 def _entry(path: str, data: Any = None, shape: tuple[int, ...] | None = None) -> Entry:

@@ -20,7 +20,7 @@ from ..lowering.borders import MODES, check_mode
 from ..wavelets import Wavelet, as_wavelet
 from .packet_nodes import Node, Node2D, NodeND
 from .packet_transforms import useful_levels
-from .packet_tree import BaseNode
+from .packet_tree import BaseNode, node_data
 
 __all__ = ["PacketRoot", "WaveletPacket", "WaveletPacket2D", "WaveletPacketND"]
 
@@ -316,7 +316,7 @@ class WaveletPacketND(PacketRoot, NodeND):
         *,
         backend: str = "auto",
     ) -> None:
-        shape = None if data is None else tuple(np.shape(data))
+        data, shape = node_data(data)
         if shape is None and axes is None:
             raise ArgumentError("a tree without data needs axes, got data=None and axes=None")
         if shape == ():

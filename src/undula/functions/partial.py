@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import numpy_array
+from ..arrays import NUMPY, keeps_library, library_of, numpy_array
 from ..engines.memory import available_memory, memory_size
 from ..errors import ArgumentError, ArgumentTypeError, NotEnoughMemoryError
 from ..lowering.axis_arguments import Axes, checked_axes, per_axis
@@ -54,6 +54,7 @@ def _line(data: ArrayLike, what: str) -> Array:
     return x.astype(np.float64) if x.dtype.kind == "b" else x
 
 
+@keeps_library
 def downcoef(
     part: str, data: ArrayLike, wavelet: Wavelet | str, mode: str | int = "symmetric", level: int = 1
 ) -> Array:
@@ -92,6 +93,7 @@ def downcoef(
     return x
 
 
+@keeps_library
 def upcoef(part: str, coeffs: ArrayLike, wavelet: Wavelet | str, level: int = 1, take: int = 0) -> Array:
     """Compute the signal that a line of approximation (``"a"``) or detail (``"d"``) coefficients contributes.
 
@@ -203,7 +205,7 @@ class FswavedecnResult:
             raise ArgumentError(
                 f"new coefficients need the shape {self._coeffs.shape}, got {np.shape(coeffs)}"
             )
-        self._coeffs = numpy_array(coeffs, "coefficients")
+        self._coeffs = library_of(self._coeffs).restore(numpy_array(coeffs, "coefficients"), self._coeffs)
 
     @property
     def ndim(self) -> int:
@@ -265,12 +267,17 @@ class FswavedecnResult:
         place, new = self._place(levels), numpy_array(values, "coefficients")
         if new.shape != self._coeffs[place].shape:
             raise ArgumentError(f"band {levels} has shape {self._coeffs[place].shape}, got {new.shape}")
-        if new.dtype != self._coeffs.dtype:
-            message = (
-                f"coefficients of {new.dtype} are converted to {self._coeffs.dtype}, that of band {levels}"
-            )
+        library = library_of(self._coeffs)
+        dtype = np.dtype(library.dtype(self._coeffs))
+        if new.dtype != dtype:
+            message = f"coefficients of {new.dtype} are converted to {dtype}, that of band {levels}"
             warnings.warn(message, UserWarning, stacklevel=2)
-        self._coeffs[place] = new
+        if library is NUMPY:
+            self._coeffs[place] = new
+        else:  # Arrays of other libraries may be immutable.
+            changed = np.array(library.to_numpy(self._coeffs))
+            changed[place] = new
+            self._coeffs = library.restore(changed, self._coeffs)
 
 
 def fswavedecn(
@@ -322,8 +329,9 @@ def fswavedecn(
         ends = np.cumsum([0, *(part.shape[axis] for part in parts)]).tolist()
         slices.append([slice(a, b) for a, b in pairwise(ends)])
         x = np.concatenate(parts, axis=axis)
+    coeffs = library_of(data).restore(x, data)
     return FswavedecnResult(
-        x, slices, wavelets, modes, numbers if axes is None else np.atleast_1d(axes).tolist()
+        coeffs, slices, wavelets, modes, numbers if axes is None else np.atleast_1d(axes).tolist()
     )
 
 
@@ -355,5 +363,5 @@ def fswaverecn(fswavedecn_result: FswavedecnResult) -> Array:
         list(zip(axes, result.coeff_slices, result.wavelets, result.modes, strict=True))
     ):
         before = (slice(None),) * axis
-        x = waverec([x[(*before, part)] for part in slices], wavelet, mode, axis)
+        x = waverec([x[(*before, part, ...)] for part in slices], wavelet, mode, axis)
     return x

@@ -196,6 +196,10 @@ def _level_as(form: str, low: Any, details: Mapping[str, Any], key: str) -> Any:
     return {key: low, **details}
 
 
+def _has_axes(x: Any) -> bool:
+    return isinstance(x, (list, tuple)) or bool(getattr(x, "shape", ()))
+
+
 def _with_approximation(level: Any, key: str) -> list[Any] | None:
     """Return one level that was nested by :func:`_level_as` as keyed coefficients; None if it was not."""
     if isinstance(level, Mapping):
@@ -282,7 +286,7 @@ def _keyed(form: str, coeffs: Sequence[Any]) -> list[Any] | None:
         levels = [_with_approximation(level, key) for level in coeffs]
     elif form == "wavedec2" and nested and len(first) == 2:
         levels = [_with_approximation(level, "aa") for level in coeffs]
-    elif form == "wavedec" and nested and len(first) == 2 and np.ndim(first[0]):
+    elif form == "wavedec" and nested and len(first) == 2 and _has_axes(first[0]):
         levels = [_with_approximation(level, "a") for level in coeffs]
     else:
         return keyed_as(coeffs, form)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from ..arrays import library_of, numpy_array, result_dtype
+from ..arrays import empty_like, keeps_library, library_of, numpy_array, result_dtype
 from ..engines.cpu import FIRST_ARRAY, LIFTING, compile_rows
 from ..engines.cpu.encoding import coefficient_ranges, sample_range
 from ..errors import ArgumentError, ArgumentTypeError, UndulaError
@@ -195,6 +195,7 @@ class ForwardStream:
             self._stages.append(_Stage(self._spec, row, self.dtype))
             row = self._stages[-1].band
         self._open = True
+        self._like: Any = None  # an empty array of the library of what was pushed
 
     def __repr__(self) -> str:
         return _described(self, self._spec)
@@ -224,7 +225,8 @@ class ForwardStream:
                 f"this stream is transformed in {self.dtype}, got rows of {x.dtype}; give it that dtype"
             )
         self.rows += len(x)
-        return self._run(np.array(x, dtype=self.dtype, order="C"), False)
+        self._like = empty_like(rows)
+        return self._restored(self._run(np.array(x, dtype=self.dtype, order="C"), False))
 
     def finish(self) -> list[Rows]:
         """End the image, and return all coefficients that are left."""
@@ -232,7 +234,11 @@ class ForwardStream:
         if not self.rows:
             raise ArgumentError("no rows were pushed")
         self._open = False
-        return self._run(np.empty((0, *self.row), self.dtype), True)
+        return self._restored(self._run(np.empty((0, *self.row), self.dtype), True))
+
+    def _restored(self, parts: list[Rows]) -> list[Rows]:
+        """Return coefficients as arrays of the library of the rows."""
+        return library_of(self._like).restore(parts, self._like)  # type: ignore[no-any-return]
 
     def _check(self) -> None:
         if not self._open:
@@ -299,6 +305,7 @@ class InverseStream:
             self._stages.append(_Back(self._spec, row, self.dtype))
             row = self._stages[-1].band
         self._open = True
+        self._like: Any = None  # an empty array of the library of what was pushed
 
     def __repr__(self) -> str:
         return _described(self, self._spec)
@@ -339,14 +346,19 @@ class InverseStream:
             )
         for key, band in arrays.items():
             stage.add(key, band)
-        return self._run(False)
+        self._like = empty_like(next(iter(bands.values())))
+        return self._restored(self._run(False))
 
     def finish(self) -> Array:
         """End the image, and return the rows that are left."""
         if not self._open:
             raise UndulaError("this stream is finished; make another one for the next image")
         self._open = False
-        return self._run(True)
+        return self._restored(self._run(True))
+
+    def _restored(self, rows: Array) -> Array:
+        """Return rows as an array of the library of the coefficients."""
+        return library_of(self._like).restore(rows, self._like)  # type: ignore[no-any-return]
 
     def _run(self, last: bool) -> Array:
         for number in range(self.level, 0, -1):
@@ -404,6 +416,11 @@ class _Back(_Stage):
         return rows
 
 
+@keeps_library
+def _joined(rows: list[Array]) -> Array:
+    return np.concatenate(rows)
+
+
 def collect_rows(parts: Iterable[Rows]) -> list[Any]:
     """Return all rows of a :class:`ForwardStream` as coefficients, nested as :func:`undula.wavedec2` does.
 
@@ -431,7 +448,7 @@ def collect_rows(parts: Iterable[Rows]) -> list[Any]:
     if not by_level:
         raise ArgumentError("there are no rows to collect")
     levels = [
-        {key: np.concatenate(rows) for key, rows in by_level[number].items()}
+        {key: _joined(rows) for key, rows in by_level[number].items()}
         for number in sorted(by_level, reverse=True)
     ]
     low = levels[0].pop("aa")

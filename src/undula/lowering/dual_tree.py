@@ -39,7 +39,7 @@ from .nesting import band_keys
 from .spec import BandTree, TransformSpec
 from .symbolic import SymbolicArray, symbolic, symbolic_input, xp
 
-__all__ = ["DualTree", "orientations"]
+__all__ = ["COMPLEX", "DualTree", "Signs", "Trees", "orientations", "unit"]
 
 Shape = tuple[int, ...]
 Trees = tuple[int, ...]  # 0 or 1, tree a or b, for each axis
@@ -195,7 +195,7 @@ class DualTree:
                 terms = [
                     (sign * 2 ** (0.5 - self.ndim), self._tree_samples(graph, bands[key], trees))
                     for trees in self.trees
-                    for is_odd, sign in [_unit(trees, signs, key)]
+                    for is_odd, sign in [unit(trees, signs, key)]
                     if is_odd == odd
                 ]
                 views.append(self._ordered(_part(pairs, [*self._direction(number), ..., odd])))
@@ -278,7 +278,7 @@ class DualTree:
             for trees in self.trees:
                 terms = []
                 for direction, signs in members:
-                    odd, sign = _unit(trees, signs, key)
+                    odd, sign = unit(trees, signs, key)
                     part = self._lines(pairs[(*direction, ..., odd)])
                     terms.append((sign * math.sqrt(2), part[_flip(trees)]))
                 views.append(_corner(band, trees))
@@ -341,7 +341,7 @@ class DualTree:
                 yield tree
 
 
-def _unit(trees: Trees, signs: Signs, key: str) -> tuple[int, int]:
+def unit(trees: Trees, signs: Signs, key: str) -> tuple[int, int]:
     """Return whether the factor of a tree is imaginary, and its sign.
 
     The low-pass filter of tree b is behind that of tree a, and its high-pass filter ahead of it.

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import numpy_array
+from ..arrays import keeps_library, numpy_array
 from ..errors import ArgumentError
 
 __all__ = ["orthfilt", "orthogonal_filter_bank", "qmf"]
@@ -15,6 +15,7 @@ __all__ = ["orthfilt", "orthogonal_filter_bank", "qmf"]
 Filter = NDArray[np.float64]
 
 
+@keeps_library
 def qmf(filt: ArrayLike) -> NDArray[np.float64]:
     """Return the quadrature mirror of a filter: reversed, with every second tap negated.
 
@@ -32,7 +33,9 @@ def qmf(filt: ArrayLike) -> NDArray[np.float64]:
     >>> qmf([1, 2, 3, 4]).tolist()
     [4, -3, 2, -1]
     """
-    taps = np.array(numpy_array(filt, "a filter"))
+    taps = numpy_array(filt, "a filter")
+    if taps.dtype.kind in "bu":  # They have no negative numbers.
+        taps = taps.astype(np.float64)
     if taps.ndim != 1:
         raise ArgumentError(f"a filter must be one-dimensional, got shape {taps.shape}")
     mirror = taps[::-1].copy()
@@ -40,6 +43,7 @@ def qmf(filt: ArrayLike) -> NDArray[np.float64]:
     return mirror
 
 
+@keeps_library
 def orthogonal_filter_bank(scaling_filter: ArrayLike) -> tuple[Filter, Filter, Filter, Filter]:
     """Return the orthogonal filter bank of a scaling filter.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NoReturn
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from ...arrays import DASK
 from ...errors import ArgumentError
+from ...lowering.dual_tree import DualTree
 from ...lowering.nesting import arrays_of
 from ...lowering.spec import TransformSpec
 from ..base import Engine, split_backend
@@ -55,6 +56,18 @@ class ChunkedEngine(NumpyEngine):
         given = [band for band in arrays_of(coeffs) if band is not None]
         dtype = self.coefficient_dtype(spec.lifted, {np.dtype(band.dtype) for band in given})
         return recompose(spec, coeffs, shape, self.backend, dtype)
+
+    def dual_tree_bands(self, tree: DualTree, x: Any) -> dict[str, Any]:
+        """Return the low-pass band and the details of a dual tree by name, as Dask arrays."""
+        from .dual_tree import dual_tree_bands
+
+        return dual_tree_bands(tree, x, self.backend)
+
+    def dual_tree_samples(self, tree: DualTree, bands: Mapping[str, Any]) -> Any:
+        """Return the samples of a dual tree as a Dask array."""
+        from .dual_tree import dual_tree_samples
+
+        return dual_tree_samples(tree, bands, self.backend)
 
     def compile(self, *arguments: Any, **options: Any) -> NoReturn:
         """Raise an error: executables are for arrays in memory."""

@@ -22,7 +22,7 @@ from .sources import ChunkedArray, named
 from .stages import Tasks, forward_stage, inverse_stage, select_item
 from .undecimated import undecimated_tasks, undecimated_tasks_back
 
-__all__ = ["as_chunked", "decompose", "recompose"]
+__all__ = ["as_chunked", "as_dask", "decompose", "recompose"]
 
 Shape = tuple[int, ...]
 
@@ -113,7 +113,7 @@ def recompose(
         Dtype in which to transform.
     """
     tree, cut = BandTree.of_bands(spec, shapes_of(coeffs, DASK), shape)
-    flat = [None if band is None else _as_dask(band) for band in flat_bands(coeffs, spec.keys[1:])]
+    flat = [None if band is None else as_dask(band) for band in flat_bands(coeffs, spec.keys[1:])]
     flat = [None if band is None else _without_empty_chunks(band) for band in flat]
     if tree.levels == 0:
         return next(band for band in flat if band is not None).astype(dtype)
@@ -188,7 +188,8 @@ def _without_empty_chunks(x: Any) -> Any:
     return x.rechunk(tuple(tuple(size for size in sizes if size) for sizes in x.chunks))
 
 
-def _as_dask(band: Any) -> Any:
+def as_dask(band: Any) -> Any:
+    """Return an array of NumPy or Dask as one of Dask."""
     return band if isinstance(band, da.Array) else da.from_array(np.asarray(band), chunks=-1)
 
 
