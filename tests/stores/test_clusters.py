@@ -70,7 +70,7 @@ def test_a_worker_is_killed_in_the_middle(cluster: Any) -> None:
 
 
 def test_a_worker_is_killed_while_it_filters(cluster: Any) -> None:
-    x = volume((2, 96, 96))
+    x = volume((8, 96, 96))
     pids = processes(cluster)
     killed: list[int] = []
 
