@@ -113,7 +113,7 @@ def test_devices_that_are_too_small_are_named() -> None:
 
 def test_volumes_are_left_to_the_cpu(target: str) -> None:
     volume = np.random.default_rng(0).standard_normal((8, 20, 24)).astype(np.float32)
-    with pytest.raises(undula.ArgumentError, match=r"backend='cpu'.* axes=\(-2, -1\)"):
+    with pytest.raises(undula.ArgumentError, match=r"backend='cpu'.* two axes"):
         undula.denoise(volume, 1.0, method="collaborative", backend=target)
     with pytest.raises(undula.ArgumentError, match="volumes are filtered on the CPU"):
         undula.denoise(volume, 1.0, quality="best", backend=target)

@@ -43,7 +43,7 @@ def lower_collaborate(builder: GraphBuilder, node: Collaborate) -> None:
     if len(source.shape) != 3:
         raise ArgumentError(
             "groups of blocks of volumes are filtered on the CPU; copy the volume to the host or pass"
-            " backend='cpu', or filter its planes as images"
+            " backend='cpu', or name the two axes of its planes to filter these as images"
         )
     if node.profile.noise is not None:
         raise ArgumentError(
