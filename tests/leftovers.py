@@ -3,15 +3,18 @@
 import os
 import signal
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from difflib import unified_diff
+from functools import cache
 from pprint import pformat
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+from _pytest.doctest import DoctestModule
 
 from undula.engines import memory, threads
 
@@ -43,18 +46,24 @@ def _package() -> list[tuple[str, ModuleType]]:
     ]
 
 
+@cache
+def _tables(modules: int) -> list[tuple[str, str, Any]]:
+    """Return the owner, the name and the content of each table, while so many modules are loaded."""
+    return [
+        (owner, name, value)
+        for owner, module in _package()
+        for name, value in list(vars(module).items())
+        if name.isupper() and isinstance(value, (dict, list, set)) and name not in CACHES
+    ]
+
+
 def registries() -> State:
     """Return the tables of the package: the constants that are dictionaries, lists or sets."""
-    return {
-        owner: {
-            name: {key: id(item) for key, item in value.items()}
-            if isinstance(value, dict)
-            else [id(item) for item in value]
-            for name, value in list(vars(module).items())
-            if isinstance(value, (dict, list, set)) and name.isupper() and name not in CACHES
-        }
-        for owner, module in _package()
-    }
+    state: State = defaultdict(dict)
+    for owner, name, value in _tables(len(sys.modules)):
+        items = value.values() if isinstance(value, dict) else value
+        state[owner][name] = (list(value) if isinstance(value, dict) else None, list(map(id, items)))
+    return state
 
 
 def settings() -> State:
@@ -137,4 +146,6 @@ def _nothing_is_left_by_a_test(request: pytest.FixtureRequest) -> Iterator[None]
 
 @pytest.fixture(autouse=True, scope="module")
 def _nothing_is_left_by_a_module(request: pytest.FixtureRequest) -> Iterator[None]:
-    yield from _watch(request, registries, settings, definitions)
+    """Compare definitions, too, which takes longer; examples in docstrings replace none."""
+    examples = isinstance(request.node, DoctestModule)
+    yield from _watch(request, registries, settings, *([] if examples else [definitions]))

@@ -62,6 +62,7 @@ def test_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
         assert capsys.readouterr().out.count(" MB") == 3
         assert job.main() == 0  # All is complete.
         assert not capsys.readouterr().out
+    undula.keep_memory(None)  # The worker in this process has limited it.
     counts = zarr.open_array(f"{tmp_path}/scans/volume.zarr/counts")[...]
     flat = 2 * np.sqrt(counts.astype("float32") + np.float32(0.375))
     clean = (undula.denoise(flat, sigma=1.0, level=2, invariant=0) / 2) ** 2 - np.float32(0.375)

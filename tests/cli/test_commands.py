@@ -1,5 +1,6 @@
 """All commands, with correct and incorrect arguments."""
 
+import importlib.util
 import json
 import re
 import shutil
@@ -7,6 +8,7 @@ import subprocess
 import sys
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -434,21 +436,28 @@ def test_misspelled_command_and_option(capsys: pytest.CaptureFixture[str]) -> No
 
 
 @pytest.fixture(scope="module")
-def sample_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """A small file of every kind, by name."""
-    sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
-    import fuzz
+def fuzz() -> Any:
+    """The module ``tools/fuzz.py``."""
+    place = Path(__file__).parents[2] / "tools" / "fuzz.py"
+    specification = importlib.util.spec_from_file_location("fuzz", place)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
 
+
+@pytest.fixture(scope="module")
+def sample_files(fuzz: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """A small file of every kind, by name."""
     return fuzz.samples(tmp_path_factory.mktemp("fuzz") / "samples")  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize("part", range(4))
 def test_files_with_flipped_bits(
-    part: int, sample_files: dict[str, bytes], capsys: pytest.CaptureFixture[str]
+    part: int, fuzz: Any, sample_files: dict[str, bytes], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """``tools/fuzz.py`` does this thousands of times; this test once for each format."""
-    import fuzz
-
     rng = np.random.default_rng(part)
     for name, content in list(sample_files.items())[part::4]:
         path = Path(f"broken{Path(name).suffix}")

@@ -66,7 +66,7 @@ def test_arguments_become_options(text: str, words: str) -> None:
             "denoise in.png x.png --method sure --profile fast",
             "--profile fast does not apply to --method sure",
         ),
-        ("denoise in.png x.png --method given", "denoise takes no thresholds; they are for the stage Shrink"),
+        ("denoise in.png x.png --method given", "denoise takes no thresholds; give them to the stage Shrink"),
         ("denoise in.tif x.zarr", "x.zarr exists and would be lost; pass --overwrite to replace it"),
         ("denoise in.tif y.zarr --filter-over Q", "rename them with --axes"),
         ("denoise in.y4m x.mp4 --over-time 5 --backend opencl", "pass --backend cpu or 'auto', got 'opencl'"),

@@ -209,11 +209,10 @@ def test_blocks_of_other_lengths_are_other_work() -> None:
 
 def test_regions_do_not_depend_on_the_number_of_threads() -> None:
     x = write()
-    threads = undula.get_num_threads()
     interrupt(PIPELINE)
     try:
-        undula.set_num_threads(threads + 3)
+        undula.set_num_threads(undula.get_num_threads() + 3)
         stores.apply("x.zarr", "y.zarr", PIPELINE)
     finally:
-        undula.set_num_threads(threads)
+        undula.set_num_threads(None)
     np.testing.assert_array_equal(read("y.zarr"), PIPELINE(x))

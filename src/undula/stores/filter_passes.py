@@ -81,7 +81,9 @@ class FilterPasses:
         counts = self.grid.counts
         # Regions consist of chunks, which may be larger than the parts that are filtered at a time.
         self.parts = self._lengths(plan)
-        self.is_whole = all(self.parts[axis] >= plan.layout.shape[axis] for axis in plan.layout.axes)
+        self.is_whole = all(
+            counts[axis] == 1 and self.parts[axis] >= plan.layout.shape[axis] for axis in plan.layout.axes
+        )
         # Regions are numbered along the last axis first, and those of an image by the images they belong to.
         self.regions: dict[Batch, list[int]] = {}
         for number in range(len(self.grid)):

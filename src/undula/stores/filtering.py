@@ -74,8 +74,7 @@ def apply(
     overwrite : bool, default False
         Whether to replace a store that exists, when the new one is complete.
     resume : bool, default True
-        Whether to continue an interrupted call with the same arguments, if ``work`` is known; see
-        ``description``.
+        Whether to continue an interrupted call with the same arguments.
     progress : callable, optional
         Called with the number of regions that are done, and the number of all regions.
     runner : TaskRunner, optional
