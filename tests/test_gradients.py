@@ -153,8 +153,8 @@ WITHOUT = {
     "Plan", "PlanCost", "Prediction", "FswavedecnResult", "InverseStream", "Rows", "collect_rows", "ceilings",
     "devices", "unusable_devices", "dwt_coeff_len", "dwt_max_level", "dwtn_max_level", "families",
     "get_num_threads", "keep_memory", "kept_memory", "lifting", "scheme", "set_num_threads", "swt_max_level",
-    "wavedecn_shapes", "wavedecn_size", "wavelist", "DiscreteContinuousWavelet", "central_frequency", "frequency2scale",
-    "integrate_wavelet", "orthfilt", "scale2frequency",
+    "wavedecn_shapes", "wavedecn_size", "wavelist", "DiscreteContinuousWavelet", "central_frequency",
+    "frequency2scale", "integrate_wavelet", "orthfilt", "scale2frequency",
     "imra", "imra2", "imran",  # sums, of which libraries know the gradients
     "color.forward", "color.to_planes", "color.burt_forward", "color.burt_inverse", "color.d4_forward",
     "color.d4_inverse", "color.rmsy", "color.space",

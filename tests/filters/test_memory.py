@@ -38,20 +38,24 @@ def at_once(pipeline: Pipeline, x: Array) -> Array:
     return CpuGraph(pipeline.graph(recipe)).run({"image": x})["result"]
 
 
-@pytest.mark.parametrize(
-    "pipeline",
-    [
-        Denoising(quality="fast").pipeline(),
-        Denoising(quality="best").pipeline(),
-        Denoising(method="sure").pipeline(),
-        Pipeline("bior4.4", 2, [Shrink("bivariate", noise="bands")], invariant=True),
-        Pipeline("haar", 3, [Shrink("block"), Blur(1.0, at="approximation"), Unsharp(1.0)], invariant=2),
-    ],
-    ids=["fast", "best", "sure", "bands", "approximations"],
+IN_BLOCKS = {
+    "fast": Denoising(quality="fast").pipeline(),
+    "best": Denoising(quality="best").pipeline(),
+    "sure": Denoising(method="sure").pipeline(),
+    "bands": Pipeline("bior4.4", 2, [Shrink("bivariate", noise="bands")], invariant=True),
+    "approximations": Pipeline(
+        "haar", 3, [Shrink("block"), Blur(1.0, at="approximation"), Unsharp(1.0)], invariant=2
+    ),
+}
+
+
+@parametrize_some(
+    ("name", "shape"),
+    [(name, shape) for name in IN_BLOCKS for shape in ((18, 21, 24), (6, 9, 16, 17))],
+    [*((name, (18, 21, 24)) for name in IN_BLOCKS), ("fast", (6, 9, 16, 17))],
 )
-@pytest.mark.parametrize("shape", [(18, 21, 24), (6, 9, 16, 17)], ids=["3-D", "4-D"])
-def test_blocks_of_shifts_have_the_bits_of_all_at_once(pipeline: Pipeline, shape: tuple[int, ...]) -> None:
-    x = noisy(shape)
+def test_blocks_of_shifts_have_the_bits_of_all_at_once(name: str, shape: tuple[int, ...]) -> None:
+    pipeline, x = IN_BLOCKS[name], noisy(shape)
     np.testing.assert_array_equal(pipeline(x, channel_axis=None), at_once(pipeline, x))
 
 
