@@ -38,7 +38,7 @@ types: $(VENV)/.dev ## check types with mypy --strict
 tests thorough: export OPENBLAS_NUM_THREADS := 1
 
 tests: $(VENV)/.dev ## run pytest on all cores
-	$(BIN)/pytest -n $(WORKERS) --max-worker-restart 0 --tested-parts $(TESTED_PARTS)
+	$(BIN)/pytest -n $(WORKERS) --max-worker-restart 0 --tested-parts=$(TESTED_PARTS)
 
 thorough: $(VENV)/.dev ## run all combinations and thousands of random arrays where make test runs some; about an hour
 	UNDULA_TESTS=thorough $(BIN)/pytest -n $(WORKERS) --max-worker-restart 0 -m thorough
