@@ -64,9 +64,10 @@ class OpenCLDevice:
                         built = cl.Program(self.context, kernel.source).build(devices=[self.handle])
                 except cl.Error as error:
                     if "unknown target CPU" in str(error):  # PoCL's compiler is older than the processor.
+                        version, _, _ = self.handle.platform.version.partition("  ")
                         raise MissingDeviceError(
-                            f"the OpenCL driver of {self.name} ({self.handle.platform.version.strip()}) does "
-                            f"not know this processor: install a newer PoCL ({GET_POCL})"
+                            f"the OpenCL driver of {self.name} ({version}) does not know this processor:"
+                            f" install a newer PoCL ({GET_POCL})"
                         ) from error
                     raise KernelError(kernel.name, kernel.source, str(error)) from error
                 self._functions[kernel.source] = built
