@@ -155,7 +155,7 @@ class NoNoiseWarning(UserWarning):
     >>> with warnings.catch_warnings(record=True, action="always") as caught:
     ...     _ = undula.denoise(np.full((32, 32), 7.0))
     >>> print(caught[0].category.__name__, caught[0].message)
-    NoNoiseWarning no noise was found, so nothing was changed; pass sigma if there is some
+    NoNoiseWarning no noise was found, so nothing was changed; pass sigma= if there is some
     """
 
 

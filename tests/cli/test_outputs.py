@@ -234,5 +234,21 @@ def test_images_without_noise_are_named_once(tmp_path: Path, capsys: pytest.Capt
     for name in ("a.png", "b.png"):
         io.write(tmp_path / name, io.Picture(np.full((32, 40), 90, "u1"), "png"))
     assert call(f"denoise {tmp_path}/a.png {tmp_path}/b.png --output {tmp_path}/clean") == 0
-    said = "undula: warning: no noise was found, so nothing was changed; pass sigma if there is some\n"
+    said = "undula: warning: no noise was found, so nothing was changed; pass --sigma if there is some\n"
     assert capsys.readouterr().err == said
+
+
+@pytest.mark.parametrize("over_time", [0, 2])
+def test_clips_are_without_noise_if_no_plane_has_any(
+    over_time: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    for name, sigma in (("noisy", 10), ("flat", 0)):
+        with (tmp_path / f"{name}.y4m").open("wb") as file:
+            file.write(b"YUV4MPEG2 W48 H40 F25:1 C420jpeg\n")
+            for _ in range(4):
+                luma = (120 + sigma * rng.normal(size=(40, 48))).astype("u1")
+                file.write(b"FRAME\n" + luma.tobytes() + bytes([128]) * (2 * 20 * 24))
+        options = f"--over-time {over_time} --quiet" if over_time else "--quiet"
+        assert call(f"denoise {tmp_path}/{name}.y4m {tmp_path}/{name}-clean.y4m {options}") == 0
+        assert ("no noise was found" in capsys.readouterr().err) == (name == "flat")

@@ -35,6 +35,8 @@ NAMES = {
         ("write .mkv with codec='ffv1'.", "write .mkv with --codec ffv1."),
         ("codec='two words' and sigma=-1.5e-3", "--codec 'two words' and --sigma -1.5e-3"),
         ("codec=None", "no --codec"),
+        ("replace(overwrite=True) of Python", "replace(overwrite=True) of Python"),
+        ("undula.wavelist(kind='discrete') lists all", "undula info --wavelets lists all"),
         ("rename it with codec=", "rename it with --codec"),
         ("raise it with max_pixels if", "raise it with --max-pixels if"),
         # What is no argument, or has no option, stays: also names of files.

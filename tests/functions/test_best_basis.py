@@ -157,3 +157,14 @@ def test_bad_input(case: str) -> None:
     act, message = BAD[case]
     with pytest.raises(undula.UndulaError, match=message):
         act()
+
+
+@pytest.mark.parametrize("cost", COSTS)
+def test_coefficients_beyond_the_range_of_their_dtype_are_refused(cost: str) -> None:
+    x = np.full((64, 64), 2e38, np.float32)
+    options: dict[str, Any] = {"threshold": 1.0} if cost == "threshold" else {}
+    with np.errstate(over="ignore", invalid="ignore"):
+        packet = undula.WaveletPacket2D(x, "db2", maxlevel=3)
+        with pytest.raises(undula.ArgumentError, match="beyond the range of float32"):
+            undula.best_basis(packet, cost=cost, **options)
+    undula.best_basis(undula.WaveletPacket2D(x.astype(float), "db2", maxlevel=3), cost=cost, **options)

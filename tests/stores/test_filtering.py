@@ -216,3 +216,15 @@ def test_regions_do_not_depend_on_the_number_of_threads() -> None:
     finally:
         undula.set_num_threads(None)
     np.testing.assert_array_equal(read("y.zarr"), PIPELINE(x))
+
+
+def test_changes_of_the_array_before_a_filter_are_kept() -> None:
+    x = write()
+
+    def work(chunks: Any) -> Any:
+        chunks[:10] = 0
+        return undula.denoise(chunks)
+
+    stores.apply("x.zarr", "y.zarr", work)
+    x[:10] = 0
+    np.testing.assert_array_equal(read("y.zarr"), undula.denoise(x))

@@ -16,10 +16,11 @@ from typing import Any
 __all__ = ["OptionName", "in_options", "option_names"]
 
 QUOTES = "'\""
+CALLS = {"undula.wavelist(kind='discrete')": "undula info --wavelets"}  # and what the command has instead
 OTHER_NAMES = {"count": "frames", "over": "filter_over"}  # Arguments whose options have another name.
 VALUE = r"'[^']*'|\"[^\"]*\"|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|True|False|None"
-# Neither a part of a path nor of an expression.
-ARGUMENT = re.compile(rf"(?<![\w./\\=-])([a-z][a-z_]*)=({VALUE})?(?=[\s,;:)]|\.(?:\s|$)|$)")
+# Neither a part of a path nor of an expression or a call.
+ARGUMENT = re.compile(rf"(?<!\w\()(?<![\w./\\=-])([a-z][a-z_]*)=({VALUE})?(?=[\s,;:)]|\.(?:\s|$)|$)")
 NAME = re.compile(r"(?<![\w./\\'\"=-])([a-z]+(?:_[a-z]+)+)(?![\w/\\'\"=(-]|\.\w)")
 
 
@@ -88,4 +89,6 @@ def in_options(text: str, names: Mapping[str, OptionName]) -> str:
     def bare(match: re.Match[str]) -> str:
         return names[match[1]].flag if match[1] in names else match[0]
 
+    for call, command in CALLS.items():
+        text = text.replace(call, command)
     return NAME.sub(bare, ARGUMENT.sub(argument, text))

@@ -88,10 +88,10 @@ class _FilterLayer(MaterializedLayer):
         self.plan, self.source = plan, source
 
 
-def plan_of(result: Any, x: Any) -> FilterPlan | None:
-    """Return how a Dask array is a filter of another one; None if it is anything else."""
+def plan_of(result: Any, name: str) -> FilterPlan | None:
+    """Return how a Dask array is a filter of the one of this name; None if it is anything else."""
     layer = result.dask.layers.get(result.name)
-    return layer.plan if isinstance(layer, _FilterLayer) and layer.source == x.name else None
+    return layer.plan if isinstance(layer, _FilterLayer) and layer.source == name else None
 
 
 class _ChunkedFilter:

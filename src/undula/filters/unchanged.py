@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -16,19 +19,33 @@ from .shrinkage import Shrink
 if TYPE_CHECKING:
     from .pipeline import Pipeline
 
-__all__ = ["NoiseReport", "estimates_noise", "is_unchanged", "warn_of_no_noise"]
+__all__ = ["NoiseReport", "estimates_noise", "filtering_parts", "is_unchanged", "warn_of_no_noise"]
 
 COMPARED = 4096  # samples that are compared first: images with noise differ in one of them
 ROUNDING = 64  # times the precision of floats is what a transform and its inverse may change
 
 
+_filters_parts: ContextVar[bool] = ContextVar("filters_parts", default=False)
+
+
+@contextmanager
+def filtering_parts() -> Iterator[None]:
+    """Say nothing of what is filtered, as planes are, that are parts of something."""
+    token = _filters_parts.set(True)
+    try:
+        yield
+    finally:
+        _filters_parts.reset(token)
+
+
 def warn_of_no_noise(stacklevel: int = 3) -> None:
     """Warn that an image or a video is unchanged, because no noise was found in it."""
-    warnings.warn(
-        "no noise was found, so nothing was changed; pass sigma if there is some",
-        NoNoiseWarning,
-        stacklevel=stacklevel,
-    )
+    if not _filters_parts.get():
+        warnings.warn(
+            "no noise was found, so nothing was changed; pass sigma= if there is some",
+            NoNoiseWarning,
+            stacklevel=stacklevel,
+        )
 
 
 class NoiseReport:

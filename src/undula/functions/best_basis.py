@@ -152,6 +152,17 @@ def _magnitudes(x: Any) -> Any:
     return abs(x.astype(np.result_type(x.dtype, np.float64), copy=False) if isinstance(x, np.ndarray) else x)
 
 
+def _finite_magnitudes(coefficients: Any) -> Any:
+    """Return the magnitudes of coefficients; raise an error for those beyond the range of their dtype."""
+    magnitudes = _magnitudes(coefficients)
+    if math.prod(magnitudes.shape) and not math.isfinite(float(magnitudes.max())):
+        raise ArgumentError(
+            f"coefficients are beyond the range of {library_of(coefficients).dtype(coefficients)}; divide the"
+            " samples by a power of two, or pass them as float64"
+        )
+    return magnitudes
+
+
 def _cost(name: object, tree: PacketRoot, level: int | None, threshold: float | None, p: float) -> Cost:
     """Return the cost of a name as a function of the coefficients of nodes of a tree up to a level.
 
@@ -170,13 +181,13 @@ def _cost(name: object, tree: PacketRoot, level: int | None, threshold: float | 
             raise ArgumentError(
                 f"cost 'threshold' needs a threshold of 0 or more, got threshold={threshold!r}"
             )
-        return lambda c: float((_magnitudes(c) > threshold).sum())
+        return lambda c: float((_finite_magnitudes(c) > threshold).sum())
     # Coefficients that are zero but for rounding have logarithms that nothing but rounding determines.
     deepest = (tree.maxlevel if level is None else level) or 0
     floor = ROUNDING * largest * len(tree.PARTS) ** (deepest / 2)  # Approximations grow with the levels.
 
     def nonzero(coefficients: Any) -> Any:
-        magnitudes = _magnitudes(coefficients)
+        magnitudes = _finite_magnitudes(coefficients)
         return magnitudes[magnitudes > floor]
 
     if name == "norm":

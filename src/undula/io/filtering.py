@@ -12,6 +12,7 @@ import numpy as np
 
 from ..filters.memory import check_memory
 from ..filters.pipeline import Pipeline
+from ..filters.unchanged import estimates_noise, filtering_parts, is_unchanged, warn_of_no_noise
 from ..filters.video import TemporalDenoiser
 from .preview import write_preview
 from .raster import read, read_header, save
@@ -149,21 +150,67 @@ def filter_video(
         luma, chroma_work = False, work
     options["count"] = options.pop("frames")
 
+    report = _ClipReport(work, sigma)
+
     def filter_plane(x: np.ndarray[Any, Any], plane_work: Filter) -> Any:
         return plane_work(x, sigma=sigma, channel_axis=None, backend=backend)
+
+    def run(**filtering: Any) -> int:
+        with filtering_parts():
+            count = process(source, target, **filtering, progress=progress, max_pixels=max_pixels, **options)
+        report.finish()
+        return count
 
     if isinstance(work, TemporalDenoiser):
         del options["over_time"]
 
         def filter_stream(frames: Iterator[Planes]) -> Iterator[Planes]:
-            return denoise_planes(work, chroma_work, frames, sigma, backend)
+            waiting: deque[Planes] = deque()
 
-        return process(
-            source, target, stream=filter_stream, progress=progress, max_pixels=max_pixels, **options
-        )
+            def given() -> Iterator[Planes]:
+                for planes in frames:
+                    waiting.append(planes)
+                    yield planes
+
+            for result in denoise_planes(work, chroma_work, given(), sigma, backend):
+                report.compare(waiting.popleft(), result)
+                yield result
+
+        return run(stream=filter_stream)
 
     def filter_planes(planes: Planes) -> Planes:
-        chroma = planes[1:] if luma else [filter_plane(plane, chroma_work) for plane in planes[1:]]
-        return [filter_plane(planes[0], work), *chroma]
+        with filtering_parts():  # Threads begin without it.
+            chroma = planes[1:] if luma else [filter_plane(plane, chroma_work) for plane in planes[1:]]
+            result = [filter_plane(planes[0], work), *chroma]
+        report.compare(planes, result)
+        return result
 
-    return process(source, target, filter_planes, progress=progress, max_pixels=max_pixels, **options)
+    return run(work=filter_planes)
+
+
+class _ClipReport:
+    """Warns if a filter that estimates noise has changed no plane of a video.
+
+    Parameters
+    ----------
+    work : callable
+    sigma : float, optional
+        The noise, if the caller knows it. Then nothing is reported.
+    """
+
+    def __init__(self, work: Filter, sigma: Any) -> None:
+        estimates = isinstance(work, TemporalDenoiser) and work.strength > 0
+        estimates = estimates or (isinstance(work, Pipeline) and estimates_noise(work))
+        self._silent = sigma is not None or not estimates
+        self._count = 0
+
+    def compare(self, planes: Planes, results: Planes) -> None:
+        """Compare a frame with its result."""
+        self._count += 1
+        if not self._silent:
+            self._silent = not all(map(is_unchanged, planes, results))
+
+    def finish(self) -> None:
+        """Warn after the last frame."""
+        if self._count and not self._silent:
+            warn_of_no_noise()

@@ -107,6 +107,7 @@ def apply(
     )
     if given.array.dtype != given.dtype:
         x = x.astype(given.dtype)
+    source_name = x.name  # Assignments to items change the array in place, and its name.
     try:
         with dask.config.set({"undula.kept-bytes": KEPT_BYTES}):
             result = work(x)
@@ -115,7 +116,7 @@ def apply(
     if not isinstance(result, da.Array) or result.shape != given.shape:
         raise ArgumentError(f"a filter must return a Dask array of shape {given.shape}, got {result!r}")
     dtype = np.dtype(result.dtype)
-    plan = plan_of(result, x)
+    plan = plan_of(result, source_name)
     filters = None if plan is None else plan.to_json()
     is_known = not (filters is None and description is None)
     if plan is not None:

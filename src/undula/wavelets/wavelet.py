@@ -323,7 +323,7 @@ def as_wavelet(given: object) -> Wavelet:
     if bank is None and getattr(given, "short_family_name", None) in CONTINUOUS:
         raise ArgumentError(
             f"A ContinuousWavelet object was provided, {name}, but the DWT needs a discrete wavelet;"
-            " wavelist(kind='discrete') lists them, and cwt takes continuous ones"
+            " undula.wavelist(kind='discrete') lists them, and cwt takes continuous ones"
         )
     if bank is None:
         raise ArgumentTypeError(
