@@ -125,6 +125,13 @@ def test_memory_is_bounded_for_any_number_of_axes(ndim: int, quality: str) -> No
     assert nbytes < 160 * math.prod(STACKS[ndim])
 
 
+@pytest.mark.parametrize("quality", ["balanced"])
+@pytest.mark.parametrize("shape", [(3000, 4000, 3), (3000, 4000)], ids=["colour", "grey"])
+def test_photographs_take_little_memory(shape: tuple[int, ...], quality: str) -> None:
+    nbytes = working_memory(Denoising(quality=quality).pipeline(), shape, "uint8")
+    assert nbytes < 31 * math.prod(shape)  # 32 with the image
+
+
 def test_what_does_not_fit_is_refused_with_its_size() -> None:
     with pytest.raises(
         undula.NotEnoughMemoryError, match=r"^it takes 1,000,000\.0 GB of memory, and .* fewer"

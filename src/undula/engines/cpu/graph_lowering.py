@@ -21,7 +21,7 @@ from .transforms import add_transform
 
 __all__ = ["lower_graph"]
 
-MIN_GROUP = 1 << 22  # Samples of results of a node that are computed in one step.
+MIN_GROUP = 1 << 21  # Samples of results of a node that are computed in one step.
 
 LOWERINGS: dict[type, Callable[[GraphTasks, Any], None]] = {
     Transform: add_transform,

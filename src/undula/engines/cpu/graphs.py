@@ -48,6 +48,7 @@ class _Segment:
     begin: int = 0
     end: int = 0
     node: Node | None = None
+    workspace: str = ""  # A buffer that the function has for itself.
     counters: bytes = field(default=b"", repr=False)
 
 
@@ -91,7 +92,7 @@ class CpuGraph:
         segments: list[_Segment] = []
         for task in tasks.tasks:
             if task.steps is None:
-                segments.append(_Segment(task.phase, node=task.node))
+                segments.append(_Segment(task.phase, node=task.node, workspace=task.workspace))
                 continue
             if not segments or segments[-1].node is not None or segments[-1].phase != task.phase:
                 segments.append(_Segment(task.phase, len(self._tapes), len(self._tapes)))
@@ -152,7 +153,7 @@ class CpuGraph:
         self, segment: _Segment, counters: int, buffers: bytes, callers: Sequence[Array], memory: Array
     ) -> None:
         if segment.node is not None:
-            self._run_node(segment.node, counters, callers, memory)
+            self._run_node(segment.node, segment.workspace, counters, callers, memory)
             return
         ctypes.memmove(counters, segment.counters, COUNTER_BYTES)
         threads = min(get_num_threads(), self._max_threads)
@@ -165,25 +166,28 @@ class CpuGraph:
         _player(self._dtype)(RESULT, ERROR, address(self._pieces), table, counters, 0)
         del memory  # It had to stay until here.
 
-    def _run_node(self, node: Node, start: int, callers: Sequence[Array], memory: Array) -> None:
+    def _run_node(
+        self, node: Node, workspace: str, start: int, callers: Sequence[Array], memory: Array
+    ) -> None:
         """Compute a node that is not made of pieces."""
         assert not isinstance(node, Transform)  # Transforms of floats are made of kernels.
         base = start - address(memory) + self._starts[1]
         buffers: dict[str, Array] = {}
-        for view in (*node.reads, *node.writes):
-            number, place = self._places[view.buffer]
+        names = [view.buffer for view in (*node.reads, *node.writes)]
+        for name in [*names, workspace] if workspace else names:
+            number, place = self._places[name]
             if number != GRAPH_BUFFER:
-                buffers[view.buffer] = callers[number - FIRST_OUTER].reshape(-1)
+                buffers[name] = callers[number - FIRST_OUTER].reshape(-1)
                 continue
-            buffer = self._buffers[view.buffer]
+            buffer = self._buffers[name]
             size = max(1, math.prod(buffer.shape)) * np.dtype(buffer.dtype).itemsize
-            buffers[view.buffer] = memory[base + place : base + place + size].view(buffer.dtype)
+            buffers[name] = memory[base + place : base + place + size].view(buffer.dtype)
         if isinstance(node, Collaborate):
             from .collaborative import filter_planes  # (imports llvmlite)
 
             views = node.source, node.noise, *node.results
             x, sigmas, out = (strided(buffers[view.buffer], view) for view in views)
-            filter_planes(x, sigmas, node.profile, node.channels, out)
+            filter_planes(x, sigmas, node.profile, node.channels, out, buffers[workspace])
             if out.nbytes >= LARGE:
                 free_kept()  # What it took has other sizes than what follows.
         else:
@@ -193,9 +197,9 @@ class CpuGraph:
 def _function_bytes(node: Node) -> int:
     """Return the bytes that a node takes that is computed by a function, besides its arrays."""
     if isinstance(node, Collaborate):
-        from .collaborative import filter_bytes
+        from .collaborative import tile_bytes
 
-        return filter_bytes(node.source.shape, node.profile, node.channels)
+        return tile_bytes(node.source.shape, node.profile, node.channels)
     largest = max(math.prod(view.shape) * view.itemsize for view in (*node.reads, *node.writes))
     return TEMPORARIES * largest
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ...arrays import ArrayView
 from ...lowering.expressions import Expression, Load, loads, rewritten
-from ...lowering.graph import Buffer, Graph, Node, Pointwise, Stencil, Transform
+from ...lowering.graph import Buffer, Collaborate, Graph, Node, Pointwise, Stencil, Transform
 from .executable import CALL_BYTES
 from .expressions import pointwise_text, row_bytes
 from .nests import KernelPart, Nest, NoKernelError, TooManyAxesError, cut
@@ -61,12 +61,18 @@ class GraphTask:
         Returns its steps, once buffers have their places.
     node : Node, optional
         Computed in one call if there are no steps.
+    workspace : str
+        A buffer that this call has for itself.
+    reused : tuple of (str, str), optional
+        A buffer that it reads, and one that it may write in the same place.
     """
 
     phase: str
     buffers: set[str]
     steps: Callable[[], list[Step]] | None = None
     node: Node | None = None
+    workspace: str = ""
+    reused: tuple[str, str] | None = None
 
 
 class GraphTasks:
@@ -130,6 +136,7 @@ class GraphTasks:
         for number, task in enumerate(self.tasks):
             for name in sorted(task.buffers - places.keys()):
                 lives[name] = lives.get(name, (number, number))[0], number
+        shared = self._shared(lives)
         taken: list[tuple[int, int, int, int]] = []  # the first and last task, the first byte and the end
         sizes = {name: _bytes(self.buffers[name]) for name in lives}
         for name in sorted(lives, key=lambda name: (-sizes[name], lives[name])):
@@ -145,7 +152,19 @@ class GraphTasks:
             places[name] = GRAPH_BUFFER, start
             taken.append((first, last, start, start + sizes[name]))
             self.bytes = max(self.bytes, start + sizes[name])
+        places |= {name: places[source] for name, source in shared.items()}
         self.places = places
+
+    def _shared(self, lives: dict[str, tuple[int, int]]) -> dict[str, str]:
+        """Return the buffer whose place another one takes, and let it live as long as both."""
+        shared: dict[str, str] = {}
+        for number, task in enumerate(self.tasks):
+            source, result = task.reused or ("", "")
+            source = shared.get(source, source)
+            if source in lives and result in lives and lives[source][1] == number == lives[result][0]:
+                lives[source] = lives[source][0], lives.pop(result)[1]
+                shared[result] = source
+        return shared
 
     def locate(self, view: ArrayView) -> tuple[int, int]:
         """Return the buffer number of a view, and the byte where it begins."""
@@ -179,8 +198,23 @@ class GraphTasks:
 
     def add_function(self, node: Node) -> None:
         """Add a node that is not made of steps, but computed by one function."""
-        views = (*node.reads, *node.writes)
-        self.tasks.append(GraphTask(self.phase, {view.buffer for view in views}, node=node))
+        views, workspace, reused = [*node.reads, *node.writes], "", None
+        if isinstance(node, Collaborate):
+            from .collaborative import filter_memory  # (imports llvmlite)
+
+            nbytes = filter_memory(node.source.shape, node.profile, node.channels)
+            views.append(self.new_buffer((nbytes,), "uint8"))
+            workspace, (result,) = views[-1].buffer, node.results
+            if node.source.dtype == result.dtype and self._is_whole(node.source) and self._is_whole(result):
+                reused = node.source.buffer, result.buffer
+        self.tasks.append(
+            GraphTask(self.phase, {view.buffer for view in views}, None, node, workspace, reused)
+        )
+
+    def _is_whole(self, view: ArrayView) -> bool:
+        """Return whether a view is a whole buffer in C order."""
+        size = math.prod(self.buffers[view.buffer].shape)
+        return view.offset == 0 and math.prod(view.shape) == size and view.plane_strides(0, 0) is not None
 
     def add_pointwise(self, node: Pointwise) -> None:
         """Add the task of expressions."""
