@@ -10,7 +10,7 @@ import ctypes
 import math
 import struct
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import groupby
@@ -34,6 +34,8 @@ from .tasks import ALIGNMENT, FIRST_OUTER, GRAPH_BUFFER, PIECE, GraphTasks, Step
 __all__ = ["CpuGraph"]
 
 Array = NDArray[Any]
+Shape = tuple[int, ...]
+Writer = Callable[[Array], None]
 
 LARGE = 1 << 25  # bytes
 TEMPORARIES = 4  # Arrays that NumPy makes while it computes a node.
@@ -58,10 +60,13 @@ class CpuGraph:
     Parameters
     ----------
     graph : Graph
+    inside : collection of str
+        Inputs and outputs that may be in the memory of a run, where they take no more than what else is there
+        at the same time.
     """
 
-    def __init__(self, graph: Graph) -> None:
-        tasks = lower_graph(graph)
+    def __init__(self, graph: Graph, inside: Collection[str] = ()) -> None:
+        tasks = lower_graph(graph, inside)
         self._tapes: list[Array] = []
         self._steps: list[int] = []  # pieces before the step of each piece
         self.samples = 0
@@ -79,7 +84,7 @@ class CpuGraph:
         self._max_threads = max(counts, default=1) if self.samples >= THREADED else 1
         self._inputs = [(b.name, b.shape, np.dtype(b.dtype)) for b in tasks.graph.inputs.values()]
         self._outputs = [(b.name, b.shape, np.dtype(b.dtype)) for b in tasks.graph.outputs.values()]
-        self._places = tasks.places
+        self._places, self._inside = tasks.places, tasks.inside
         self._buffers = tasks.buffers
         temporary = -(-tasks.transform_bytes // ALIGNMENT) * ALIGNMENT
         self._starts = COUNTER_BYTES, COUNTER_BYTES + temporary
@@ -116,26 +121,66 @@ class CpuGraph:
     @property
     def nbytes(self) -> int:
         """The bytes that a run takes besides its inputs, those of its outputs included."""
-        outputs = sum(math.prod(shape) * dtype.itemsize for _, shape, dtype in self._outputs)
+        outputs = sum(
+            math.prod(shape) * dtype.itemsize
+            for name, shape, dtype in self._outputs
+            if name not in self._inside
+        )
         nodes = [segment.node for segment in self._segments if segment.node is not None]
         scratch = min(get_num_threads(), self._max_threads) * self._scratch_bytes
         return self._bytes + outputs + max(scratch, *map(_function_bytes, nodes), 0)
 
-    def run(self, arrays: Mapping[str, Array], seconds: dict[str, float] | None = None) -> dict[str, Array]:
-        """Return the outputs by name, given the inputs by name; add the time of each phase to ``seconds``."""
+    def run(
+        self,
+        arrays: Mapping[str, Array | Writer],
+        seconds: dict[str, float] | None = None,
+        outputs: Mapping[str, Array] | None = None,
+    ) -> dict[str, Array]:
+        """Return the outputs by name.
+
+        Parameters
+        ----------
+        arrays : mapping of str to array
+            The inputs by name; those that are inside may be functions, which write the array that they get.
+        seconds : dict, optional
+            The time of each phase is added to it.
+        outputs : mapping of str to array, optional
+            Where to write some of the outputs. Others that are inside keep the memory of the run.
+        """
         try:
-            return self._run(arrays, seconds)
+            return self._run(arrays, seconds, outputs or {})
         except MemoryError as error:
             raise NotEnoughMemoryError(
                 f"filtering takes {memory_size(self.nbytes)} of memory besides the image, and the system does"
                 f" not provide so much: {MEMORY_ADVICE}"
             ) from error
 
-    def _run(self, arrays: Mapping[str, Array], seconds: dict[str, float] | None) -> dict[str, Array]:
-        inputs = [_checked(arrays[name], shape, dtype, name) for name, shape, dtype in self._inputs]
-        outputs = {name: empty(shape, dtype) for name, shape, dtype in self._outputs}
+    def _run(
+        self,
+        arrays: Mapping[str, Array | Writer],
+        seconds: dict[str, float] | None,
+        given: Mapping[str, Array],
+    ) -> dict[str, Array]:
         memory = empty((self._bytes,), _BYTES)
         start = -(-address(memory) // ALIGNMENT) * ALIGNMENT
+
+        def inside(name: str, shape: Shape, dtype: np.dtype[Any]) -> Array:
+            begin = start - address(memory) + self._starts[1] + self._inside[name]
+            return memory[begin : begin + math.prod(shape) * dtype.itemsize].view(dtype).reshape(shape)
+
+        inputs = []
+        for name, shape, dtype in self._inputs:
+            x = arrays[name]
+            if callable(x):
+                write, x = x, inside(name, shape, dtype)
+                write(x)
+            inputs.append(_checked(x, shape, dtype, name))
+        outputs = {
+            name: given[name]
+            if name in given
+            else (inside(name, shape, dtype) if name in self._inside else empty(shape, dtype))
+            for name, shape, dtype in self._outputs
+        }
         callers = [*inputs, *outputs.values()]
         first, second = self._starts
         buffers = self._pack(start + first, start + second, *[address(x) if x.size else 0 for x in callers])

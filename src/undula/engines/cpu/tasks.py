@@ -12,7 +12,7 @@ place in buffer 2.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -94,6 +94,8 @@ class GraphTasks:
         The dtype by which tapes tell kernels the type of samples.
     places : dict
         For each buffer its number, and the byte where it begins.
+    inside : dict
+        For inputs and outputs that may be in buffer 2 the byte where they begin.
     tables : list
         What kernels have the address of, to be kept.
     bytes, transform_bytes, scratch_bytes : int
@@ -109,6 +111,7 @@ class GraphTasks:
         self.transform_bytes = self.bytes = 0
         self.phase = ""
         self.places: dict[str, tuple[int, int]] = {}
+        self.inside: dict[str, int] = {}
         transforms = [node.bands[0].dtype for node in graph.nodes if isinstance(node, Transform)]
         floats = [b.dtype for b in self.buffers.values() if b.dtype in ("float32", "float64")]
         self.dtype = (transforms or floats or ["float64"])[0]
@@ -127,8 +130,8 @@ class GraphTasks:
         self.tables.append(table)
         return table
 
-    def lay_out(self) -> None:
-        """Give each buffer a place, once all tasks are known."""
+    def lay_out(self, inside: Collection[str]) -> None:
+        """Give each buffer a place, once all tasks are known, and some inputs and outputs two."""
         outer = [*self.graph.inputs, *self.graph.outputs]
         places = {name: (number, 0) for number, name in enumerate(outer, FIRST_OUTER)}
         places |= {name: places[output] for name, output in self.aliases.items()}
@@ -137,6 +140,7 @@ class GraphTasks:
             for name in sorted(task.buffers - places.keys()):
                 lives[name] = lives.get(name, (number, number))[0], number
         shared = self._shared(lives)
+        lives |= {name: self._outer_life(name) for name in inside}
         taken: list[tuple[int, int, int, int]] = []  # the first and last task, the first byte and the end
         sizes = {name: _bytes(self.buffers[name]) for name in lives}
         for name in sorted(lives, key=lambda name: (-sizes[name], lives[name])):
@@ -149,11 +153,24 @@ class GraphTasks:
                 if start + sizes[name] <= begin:
                     break
                 start = max(start, end)
-            places[name] = GRAPH_BUFFER, start
+            if name in inside:
+                self.inside[name] = start
+            else:
+                places[name] = GRAPH_BUFFER, start
             taken.append((first, last, start, start + sizes[name]))
             self.bytes = max(self.bytes, start + sizes[name])
         places |= {name: places[source] for name, source in shared.items()}
         self.places = places
+
+    def _outer_life(self, name: str) -> tuple[int, int]:
+        """Return the first and the last task from which on, or up to which, an input or output is needed."""
+        last = len(self.tasks) - 1
+        used = [
+            number
+            for number, task in enumerate(self.tasks)
+            if any(self.aliases.get(each, each) == name for each in task.buffers)
+        ]
+        return (0, max(used, default=last)) if name in self.graph.inputs else (min(used, default=0), last)
 
     def _shared(self, lives: dict[str, tuple[int, int]]) -> dict[str, str]:
         """Return the buffer whose place another one takes, and let it live as long as both."""
