@@ -169,6 +169,34 @@ raise SystemExit(main("denoise stack.npy out.npy --axes TZYX --filter-over TZYX 
     assert not (tmp_path / "out.npy").exists()
 
 
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="addresses are limited on Linux")
+@pytest.mark.parametrize("kind", ["frames of Studio", "DICOM"])
+def test_exports_refuse_what_does_not_fit_before_they_filter(tmp_path: Path, kind: str) -> None:
+    code = f"""
+import resource, numpy as np, undula
+from pathlib import Path
+from undula.filters.verbs import Denoising
+from undula.io.dicom_filtering import DicomFilter, dicom_frames
+from undula.studio.export_jobs import ExportJob, run_job
+pipeline, picture = Denoising(quality="balanced").pipeline(), undula.io.Picture(np.zeros((3600, 3600), np.uint16))
+undula.io.write("a.npy", picture)
+pipeline(picture.pixels[:64, :64])  # Loads what it needs.
+pages = int(open("/proc/self/statm").read().split()[0])
+limit = pages * resource.getpagesize() + (256 << 20)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+try:
+    if {kind!r} == "DICOM":
+        next(DicomFilter(pipeline).filtered(list(dicom_frames(picture, None))))
+    else:
+        run_job(ExportJob("a.npy", "out", pipeline.to_json(), frames=True), lambda done, total: None)
+except undula.NotEnoughMemoryError as error:
+    print(error)
+"""
+    run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert re.match(r"filtering .* takes [3-9]\d\d MB of memory, and [12]\d\d MB are", run.stdout), run.stderr
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("ndim", [7, 10])
 @pytest.mark.parametrize("function", [undula.denoise, undula.enhance, undula.calibrate, undula.dtcwtn])
 def test_too_many_axes_are_refused(function: Callable[[Array], Any], ndim: int) -> None:
