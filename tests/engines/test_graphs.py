@@ -320,3 +320,20 @@ def test_outputs_may_be_intermediate_results() -> None:
         return [doubled, doubled, doubled + 1, x]
 
     _check(both, _samples((3, 4)))
+
+
+def test_inputs_and_outputs_may_be_in_the_memory_of_a_run() -> None:
+    graph = Graph()
+    y = 3 * symbolic_input(graph, "x", (2, 5000), "float32")
+    materialize(y)
+    (total,) = reduced("sum", [y])
+    symbolic_output(graph, "y", y / total[:, None])
+    x = np.random.default_rng(0).random((2, 5000), np.float32)
+    expected = CpuGraph(graph).run({"x": x})["y"]
+    executable = CpuGraph(graph, ("x", "y"))
+    assert executable.nbytes < CpuGraph(graph).nbytes + x.nbytes
+    given = np.empty_like(x)
+    for arrays in ({"x": x}, {"x": lambda target: np.copyto(target, x)}):
+        np.testing.assert_array_equal(executable.run(arrays)["y"], expected)
+        assert executable.run(arrays, outputs={"y": given})["y"] is given
+        np.testing.assert_array_equal(given, expected)

@@ -70,6 +70,18 @@ def test_large_images_are_filtered_by_channel_with_the_same_bits(quality: str) -
     np.testing.assert_array_equal(pipeline(image), expected)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_large_grey_images_have_the_same_bits(dtype: str) -> None:
+    """Their shifts are made of the image itself."""
+    image = np.random.default_rng(0).normal(128, 10, (2881, 2912)).astype(dtype)
+    pipeline = Pipeline("haar", 2, [Shrink("bivariate")], invariant=2)
+    recipe = ImageRecipe(image_layout(image.shape, dtype))
+    before = image.copy()
+    expected = CpuGraph(pipeline.graph(recipe)).run({"image": image})["result"]
+    np.testing.assert_array_equal(pipeline(image), expected)
+    np.testing.assert_array_equal(image, before)
+
+
 def test_stages_on_images_are_applied_before_the_shifts() -> None:
     pipeline, x = Pipeline("db2", 2, [Blur(0.7), Shrink("bivariate")], invariant=2), noisy((18, 21, 24))
     np.testing.assert_array_equal(pipeline(x, channel_axis=None), at_once(pipeline, x))
@@ -129,6 +141,13 @@ def test_memory_is_bounded_for_any_number_of_axes(ndim: int, quality: str) -> No
     assert nbytes < 160 * math.prod(STACKS[ndim])
 
 
+@pytest.mark.parametrize(("quality", "most"), [("fast", 15), ("balanced", 31), ("best", 31)])
+@pytest.mark.parametrize("shape", [(3000, 4000, 3), (3000, 4000)], ids=["colour", "grey"])
+def test_photographs_take_little_memory(shape: tuple[int, ...], quality: str, most: int) -> None:
+    nbytes = working_memory(Denoising(quality=quality).pipeline(), shape, "uint8")
+    assert nbytes < most * math.prod(shape)  # One more with the image.
+
+
 def test_what_does_not_fit_is_refused_with_its_size() -> None:
     with pytest.raises(
         undula.NotEnoughMemoryError, match=r"^it takes 1,000,000\.0 GB of memory, and .* fewer"
@@ -152,6 +171,34 @@ raise SystemExit(main("denoise stack.npy out.npy --axes TZYX --filter-over TZYX 
     assert run.returncode == 1
     assert re.search(r"filtering stack.npy takes [3-9]\.\d GB of memory, and 1\.\d GB are", run.stderr)
     assert not (tmp_path / "out.npy").exists()
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="addresses are limited on Linux")
+@pytest.mark.parametrize("kind", ["frames of Studio", "DICOM"])
+def test_exports_refuse_what_does_not_fit_before_they_filter(tmp_path: Path, kind: str) -> None:
+    code = f"""
+import resource, numpy as np, undula
+from pathlib import Path
+from undula.filters.verbs import Denoising
+from undula.io.dicom_filtering import DicomFilter, dicom_frames
+from undula.studio.export_jobs import ExportJob, run_job
+pipeline, picture = Denoising(quality="balanced").pipeline(), undula.io.Picture(np.zeros((3600, 3600), np.uint16))
+undula.io.write("a.npy", picture)
+pipeline(picture.pixels[:64, :64])  # Loads what it needs.
+pages = int(open("/proc/self/statm").read().split()[0])
+limit = pages * resource.getpagesize() + (256 << 20)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+try:
+    if {kind!r} == "DICOM":
+        next(DicomFilter(pipeline).filtered(list(dicom_frames(picture, None))))
+    else:
+        run_job(ExportJob("a.npy", "out", pipeline.to_json(), frames=True), lambda done, total: None)
+except undula.NotEnoughMemoryError as error:
+    print(error)
+"""
+    run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert re.match(r"filtering .* takes [3-9]\d\d MB of memory, and [12]\d\d MB are", run.stdout), run.stderr
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("ndim", [7, 10])

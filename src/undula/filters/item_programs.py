@@ -7,7 +7,7 @@ These numbers are computed for all items first.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +23,7 @@ __all__ = ["ItemProgram"]
 
 Array = np.ndarray[Any, Any]
 Arrays = dict[str, Array]
+Writer = Callable[[Array], None]
 MIN_SAMPLES = 1 << 20  # Of an item: smaller ones are computed at once.
 
 
@@ -37,6 +38,8 @@ class ItemProgram:
     ----------
     graph : Graph
         With the input ``samples``.
+    inside : tuple of str
+        Inputs and outputs that may be in the memory of a run; see :class:`.CpuGraph`.
 
     Attributes
     ----------
@@ -44,7 +47,7 @@ class ItemProgram:
         The items of each run.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, inside: tuple[str, ...]) -> None:
         count, *shape = graph.inputs["samples"].shape
         self.items, self._numbers = [slice(None)], None
         self._per_item: set[str] = set()
@@ -63,7 +66,9 @@ class ItemProgram:
                 self._numbers = CpuGraph(graph.with_outputs(numbers)) if numbers else None
                 self._per_item = set(single.inputs)
                 self.items, graph = [slice(k, k + 1) for k in range(count)], single
-        self._program = CpuGraph(graph)
+        read = {"samples"}.union(view.buffer for node in graph.nodes for view in node.reads)
+        inputs = {name: buffer for name, buffer in graph.inputs.items() if name in read}
+        self._program = CpuGraph(replace(graph, inputs=inputs), inside)
 
     @property
     def nbytes(self) -> int:
@@ -78,11 +83,16 @@ class ItemProgram:
         return {**known, **{name.removesuffix(".number"): array for name, array in numbers.items()}}
 
     def run(
-        self, known: Mapping[str, Any], item: slice, samples: Array, seconds: dict[str, float] | None
+        self,
+        known: Mapping[str, Any],
+        item: slice,
+        samples: Array | Writer,
+        seconds: dict[str, float] | None,
+        outputs: Arrays | None = None,
     ) -> Arrays:
         """Return the outputs for an item with these samples, given prepared inputs of all items."""
         inputs = {name: known[name][item] if name in self._per_item else known[name] for name in known}
-        return self._program.run({**inputs, "samples": samples}, seconds)
+        return self._program.run({**inputs, "samples": samples}, seconds, outputs)
 
 
 def _numbers(graph: Graph, count: int) -> dict[str, ArrayView]:

@@ -14,8 +14,9 @@ shifts, as one program for all of them does it. So results are the same, except 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,7 @@ from ..engines.cpu.engine import CPU
 from ..engines.cpu.graphs import CpuGraph
 from ..engines.memory import empty, free_kept
 from ..lowering.expressions import Expression, Load, loads
-from ..lowering.graph import Graph, Reduce
+from ..lowering.graph import Graph, Pointwise, Reduce
 from ..lowering.symbolic import reduced, symbolic_input, symbolic_output
 from .item_programs import ItemProgram
 from .programs import ImageRecipe, filtered_pyramid, has_pyramid, image_graph
@@ -125,13 +126,16 @@ class ShiftBlocks:
             self._rounds.append(_Round(block, members, known, self._shifts))
             known.update(name for member in members for name in member.results)
         self._before, self._after = CpuGraph(before), CpuGraph(after)
-        self._block = ItemProgram(block.with_inputs(known))
+        self._block = ItemProgram(block.with_inputs(known), ("samples", "filtered"))
+        self._dtype = np.dtype(planes.dtype)
+        self._are_copies = _are_copies(before)
 
     @property
     def nbytes(self) -> int:
         """The bytes that a run takes besides its inputs, those of the result included."""
-        # The planes, a shift of an item, and the mean.
-        blocks = self._plane_bytes * (1 + 2 / len(self._block.items)) + self._block.nbytes
+        # The planes and the mean of an item, or the mean alone.
+        means = 1 if self._are_copies else 1 + 1 / len(self._block.items)
+        blocks = self._plane_bytes * means + self._block.nbytes
         rounds = [self._plane_bytes + each.nbytes for each in self._rounds]
         return int(max(self._before.nbytes, blocks, *rounds, self._plane_bytes + self._after.nbytes))
 
@@ -144,18 +148,31 @@ class ShiftBlocks:
             free_kept()  # Each program takes memory of other sizes.
             known |= each.run(planes, known, seconds)
         free_kept()
+        if self._are_copies:  # Shifts are made of the image itself.
+            planes = arrays["image"].reshape(planes.shape)
+            known = {name: array for name, array in known.items() if name not in ("samples", "given")}
+        in_place = len(self._block.items) > 1 and not self._are_copies
+        result = planes if in_place else empty(planes.shape, self._dtype)
         prepared = self._block.prepared(known)
         for item in self._block.items:
-            mean = self._block.run(prepared, item, planes[item], seconds)["filtered"]  # That of no shift.
-            for shift in self._shifts[1:]:
-                samples = _shifted(planes[item], shift)
-                part = self._block.run(prepared, item, samples, seconds)["filtered"]
-                mean[_places(shift, slice(0, -1))] += part[_places(shift, slice(1, None))]
+            mean = empty(planes[item].shape, self._dtype) if in_place else result[item]
+            for shift in self._shifts:
+                samples = self._samples(planes[item], shift)
+                outputs = {} if any(shift) else {"filtered": mean}
+                part = self._block.run(prepared, item, samples, seconds, outputs)["filtered"]
+                if any(shift):
+                    mean[_places(shift, slice(0, -1))] += part[_places(shift, slice(1, None))]
+                del part  # It has the memory of the run.
             _divide(mean)
-            planes[item] = mean
-        del known, prepared, mean, part, samples
+            if in_place:
+                result[item] = mean
+        del known, prepared, planes, mean, samples, outputs
         free_kept()
-        return self._after.run({**arrays, "filtered": planes}, seconds)
+        return self._after.run({**arrays, "filtered": result}, seconds)
+
+    def _samples(self, planes: Array, shift: Shift) -> Array | Callable[[Array], None]:
+        """Return one of the shifts of planes, or what writes it."""
+        return planes if not any(shift) and planes.dtype == self._dtype else partial(_shift, planes, shift)
 
 
 class _Round:
@@ -187,20 +204,15 @@ class _Round:
             if member.kept:
                 self._programs[member] = _limits(block, member, known), _reduction(member)
             known = known.union(member.results)
-        self._shift_bytes = graph.inputs["samples"].nbytes
-        self._first = ItemProgram(graph.with_outputs(outputs))
+        self._first = ItemProgram(graph.with_outputs(outputs), ("samples",))
         others = {name: outputs[name] for name in joined}
-        self._others = ItemProgram(graph.with_outputs(others)) if others else None
+        self._others = ItemProgram(graph.with_outputs(others), ("samples",)) if others else None
 
     @property
     def nbytes(self) -> int:
         """The bytes that a run takes besides its inputs."""
         sizes = [member.samples * np.dtype(member.node.results[0].dtype).itemsize for member in self._members]
-        blocks = [
-            program.nbytes + self._shift_bytes // len(program.items)
-            for program in (self._first, self._others)
-            if program is not None
-        ]
+        blocks = [program.nbytes for program in (self._first, self._others) if program is not None]
         return sum(sizes) + max(*blocks, *(each.nbytes for _, each in self._programs.values()), 0)
 
     def run(self, planes: Array, known: Mapping[str, Any], seconds: dict[str, float] | None) -> Arrays:
@@ -210,9 +222,10 @@ class _Round:
             program = self._first if number == 0 else self._others
             if program is not None:
                 prepared = program.prepared(known)
+                samples = [partial(_shift, planes[k], shift) if number else planes[k] for k in program.items]
                 parts = [
-                    program.run(prepared, item, _shifted(planes[item], shift), seconds)
-                    for item in program.items
+                    program.run(prepared, item, part, seconds)
+                    for item, part in zip(program.items, samples, strict=True)
                 ]
                 names = parts[0].keys()
                 arrays = {name: np.concatenate([part[name] for part in parts]) for name in names}
@@ -293,6 +306,21 @@ def _after(pipeline: Pipeline, recipe: ImageRecipe) -> Graph:
     return image_graph(pipeline, recipe, pyramid)
 
 
+def _are_copies(before: Graph) -> bool:
+    """Return whether planes are the samples of the image, in the same order."""
+    nodes = before.scheduled().nodes
+    if len(nodes) != 1 or not isinstance(nodes[0], Pointwise) or len(nodes[0].results) != 1:
+        return False
+    (value,), (result,) = nodes[0].values, nodes[0].results
+    if not isinstance(value, Load) or value.finer or value.view.buffer != "image":
+        return False
+    size = math.prod(before.inputs["image"].shape)
+    return all(
+        view.offset == 0 and math.prod(view.shape) == size and view.plane_strides(0, 0) is not None
+        for view in (value.view, result)
+    )
+
+
 # --- statistics -----------------------------------------------------------------------------------
 
 
@@ -366,11 +394,8 @@ def _places(shift: Shift, places: slice) -> tuple[slice, ...]:
     return (slice(None), *(places if moved else slice(None) for moved in shift))
 
 
-def _shifted(planes: Array, shift: Shift) -> Array:
-    """Return planes whose lines begin one sample earlier, with a mirrored sample, along some axes."""
-    if not any(shift):
-        return planes
-    result = empty(planes.shape, planes.dtype)
+def _shift(planes: Array, shift: Shift, result: Array) -> None:
+    """Write planes whose lines begin one sample earlier, with a mirrored sample, along some axes."""
     for first in product(*((False, True)[: 1 + moved] for moved in shift)):
         source, target = [slice(None)], [slice(None)]
         for moved, is_first, n in zip(shift, first, planes.shape[1:], strict=True):
@@ -380,7 +405,6 @@ def _shifted(planes: Array, shift: Shift) -> Array:
             )
             target.append(slice(0, 1) if is_first else slice(1, None) if moved else slice(None))
         result[tuple(target)] = planes[tuple(source)]
-    return result
 
 
 def _divide(total: Array) -> None:

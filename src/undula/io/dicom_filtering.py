@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError
+from ..filters.memory import check_memory, working_memory
 from ..filters.video import TemporalDenoiser
 from .derivation import Derivation
 from .dicom import read_header, refuse_map
@@ -221,14 +222,17 @@ class DicomFilter:
 
     def filtered(self, frames: Iterable[DicomFrame]) -> Iterator[Array]:
         """Yield the filtered pixels of frames that have one shape."""
+        count = len(frames) if isinstance(frames, Sequence) else None
         frames = iter(frames)
+        first = next(frames)
+        frames = itertools.chain([first], frames)
+        shape = " × ".join(map(str, first.pixels.shape))
+        check_memory(self.working_memory(first, count), f"filtering frames of {shape} samples")
         options: dict[str, Any] = {"sigma": self.sigma, "backend": self.backend}
         if not self.over_time:
             for frame in frames:
                 yield frame.filtered(self.work, **options)
             return
-        first = next(frames)
-        frames = itertools.chain([first], frames)
         options["channel_axis"] = first.channel_axis
         waiting: deque[DicomFrame] = deque()
 
@@ -246,6 +250,21 @@ class DicomFilter:
             results = (pixels for (pixels,) in windows)
         for result in results:
             yield waiting.popleft().fitted(result)
+
+    def working_memory(self, frame: DicomFrame, count: int | None = None) -> int:
+        """Return the bytes that filtering a frame, or a window of so many, takes besides their pixels."""
+        samples, together = frame.samples, self.over_time
+        if count is not None:
+            together = min(together, count)
+        return working_memory(
+            self.work,
+            (together, *samples.shape) if together else samples.shape,
+            samples.dtype,
+            channel_axis=frame.channel_axis,
+            sigma=self.sigma is not None,
+            mask=True,
+            backend=self.backend,
+        )
 
     def _write(
         self, target: Path, picture: Picture, pixels: Array, protected: Mask | None, neighbors: Any = ()

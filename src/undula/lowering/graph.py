@@ -28,6 +28,7 @@ from ..arrays import COMPLEX, ArrayView
 from ..errors import ArgumentError
 from .collaborative import CollaborativeProfile
 from .expressions import Constant, Expression, Load, WindowSum, loads
+from .schedule import node_depths
 from .spec import BandTree
 
 __all__ = [
@@ -381,7 +382,7 @@ class Graph:
         return self.with_known_reductions(number).with_outputs(values)
 
     def scheduled(self) -> Graph:
-        """Return the graph with its nodes as early as possible, and joined if they can run together.
+        """Return the graph with its nodes in the order of depths, and joined if they can run together.
 
         What is only copied to an output is computed there, unless it can be computed together with others.
         """
@@ -411,13 +412,12 @@ class Graph:
         return Graph(self.inputs, self.outputs, buffers, nodes, phases)
 
     def _joined(self) -> Graph:
-        """Return the graph with its nodes as early as possible, and joined if they can run together."""
-        depths: dict[str, int] = {}
+        """Return the graph with its nodes in the order of depths, and joined if they can run together."""
+        numbers = {name for name, buffer in self.buffers.items() if len(buffer.shape) < 2}
+        collaborations = [k for k, node in enumerate(self.nodes) if isinstance(node, Collaborate)]
+        depths = node_depths(self.nodes, self.inputs, numbers, collaborations)
         groups: dict[tuple[Any, ...], list[Node]] = {}
-        for node, phase in zip(self.nodes, self.phases, strict=True):
-            depth = 1 + max((depths.get(view.buffer, 0) for view in node.reads), default=0)
-            for view in node.writes:
-                depths[view.buffer] = max(depth, depths.get(view.buffer, 0))
+        for depth, node, phase in zip(depths, self.nodes, self.phases, strict=True):
             groups.setdefault((depth, phase, *_group_key(node)), []).append(node)
         result = Graph(self.inputs, self.outputs, self.buffers)
         for key in sorted(groups, key=lambda key: int(key[0])):

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from .. import io
 from ..errors import ArgumentError, FileError, UndulaError
 from ..filters import Pipeline
+from ..filters.memory import check_memory
 from ..filters.verbs import Denoising
 from ..io.dicom import get_element, read_header
 from ..io.dicom_filtering import AUTOMATIC, NOTHING, DicomFilter, dicom_frames
@@ -249,13 +250,15 @@ def _run_picture(job: ExportJob, source: Path, target: Path, progress: Progress)
         )
         return
     picture = io.read(source, job.pixels)
+    picture = picture if axes is None else picture.with_axes(axes)
+    needed = picture.working_memory(applied.pipeline, over=applied.over, backend=job.backend)
+    check_memory(needed, f"filtering {source}")
     if applied.over is None:
         pages = (picture.page(number) for number in range(picture.page_count))
         filtered: Iterable[Array] = (
             page.filtered(applied.pipeline, backend=job.backend).for_screen().pixels for page in pages
         )
     else:
-        picture = picture if axes is None else picture.with_axes(axes)
         result = picture.filtered(applied.pipeline, over=applied.over, backend=job.backend)
         filtered = result.for_screen().all_pages
     _write_frames(target, filtered, picture.page_count, progress)

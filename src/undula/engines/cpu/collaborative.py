@@ -34,11 +34,11 @@ from .collaborative_layout import LANES, QUEUE, TABLE_WORDS
 from .executable import address
 from .machine_code import kernel
 
-__all__ = ["FilterStep", "FilterTile", "empty_planes", "filter_bytes", "filter_planes", "mirror"]
+__all__ = ["FilterStep", "FilterTile", "filter_memory", "filter_planes", "mirror", "tile_bytes"]
 
 Array = NDArray[Any]
 
-FLOAT, WORD = np.dtype(np.float32), np.dtype(np.int64)
+BYTES, FLOAT, WORD = np.dtype(np.uint8), np.dtype(np.float32), np.dtype(np.int64)
 INTEGER, SHORT = np.dtype(np.int32), np.dtype(np.int16)
 BAND = 16  # rows of references of a tile
 BANDS_AT_ONCE = 4  # tiles of so many bands have sums of their own at the same time
@@ -47,7 +47,14 @@ STRIP = 64  # rows that a thread adds up at a time
 LINE = 16  # floats of a line of a cache
 
 
-def filter_planes(x: Array, sigmas: Array, profile: CollaborativeProfile, matched: int, out: Array) -> None:
+def filter_planes(
+    x: Array,
+    sigmas: Array,
+    profile: CollaborativeProfile,
+    matched: int,
+    out: Array,
+    memory: Array | None = None,
+) -> None:
     """Filter images of shape ``(items, rows, columns)``, or volumes of ``(items, layers, rows, columns)``.
 
     Parameters
@@ -59,24 +66,51 @@ def filter_planes(x: Array, sigmas: Array, profile: CollaborativeProfile, matche
     matched : int
         Number of channels: items ``k``, ``k + items / matched``, … have the groups of the first one of them.
     out : array
+        It may be ``x``.
+    memory : array of bytes, optional
+        As many as :func:`filter_memory` returns, to work with.
     """
     images = len(x) // matched
+    if memory is None:
+        memory = empty((filter_memory(x.shape, profile, matched),), BYTES)
     for image in range(images):
         items = slice(image, None, images)
-        _filter_image(x[items], sigmas[items], profile, out[items])
+        _filter_image(x[items], sigmas[items], profile, out[items], memory)
 
 
-def filter_bytes(shape: tuple[int, ...], profile: CollaborativeProfile, matched: int) -> int:
-    """Return the bytes that :func:`filter_planes` takes for items of this shape, besides its arguments."""
+def filter_memory(shape: tuple[int, ...], profile: CollaborativeProfile, matched: int) -> int:
+    """Return the bytes of the arrays that an image takes, of items of this shape."""
     extended = extended_shape(shape[1:], profile.layer_step)
+    rows = matched * math.prod(extended[:-1])
     # The planes, the result of the first step, and the sums and weights of a step.
-    planes = 4 * matched * math.prod(extended) * FLOAT.itemsize
+    return 2 * rows * (_plane_stride(extended[-1]) + extended[-1]) * FLOAT.itemsize
+
+
+def tile_bytes(shape: tuple[int, ...], profile: CollaborativeProfile, matched: int) -> int:
+    """Return the bytes of the sums of the tiles of an image that are filtered at the same time."""
+    columns = extended_shape(shape[1:], profile.layer_step)[-1]
     rows = STEP * (BAND * BANDS_AT_ONCE + 1) + 2 * profile.radius
-    tiles = 4 * matched * rows * extended[-1] * FLOAT.itemsize if len(shape) == 3 else 0
-    return planes + tiles
+    return 4 * matched * rows * columns * FLOAT.itemsize if len(shape) == 3 else 0
 
 
-def _filter_image(x: Array, sigmas: Array, profile: CollaborativeProfile, out: Array) -> None:
+def _plane_stride(columns: int) -> int:
+    """Return the distance of the rows of planes: an odd number of lines, so that a cache holds many rows."""
+    return (-(-columns // LINE) | 1) * LINE
+
+
+def _arrays(memory: Array, count: int, shape: tuple[int, ...]) -> tuple[Array, Array, Array]:
+    """Return so many planes, the result of the first step, and the sums and weights of a step."""
+    floats, stride = memory[: len(memory) // 4 * 4].view(FLOAT), _plane_stride(shape[-1])
+    rows = count * math.prod(shape[:-1])
+    planes, pilot = (
+        floats[begin : begin + rows * stride].reshape(count, *shape[:-1], stride)[..., : shape[-1]]
+        for begin in (0, rows * stride)
+    )
+    sums = floats[2 * rows * stride :][: 2 * rows * shape[-1]].reshape(2, count, *shape)
+    return planes, pilot, sums
+
+
+def _filter_image(x: Array, sigmas: Array, profile: CollaborativeProfile, out: Array, memory: Array) -> None:
     """Filter the channels of one image or volume in units of their noise."""
     least = np.array([plane.min() for plane in x], np.float64)
     largest = np.array([plane.max() for plane in x]) - least
@@ -92,7 +126,7 @@ def _filter_image(x: Array, sigmas: Array, profile: CollaborativeProfile, out: A
     floors = (least - FLOOR * unit).astype(x.dtype)
     kept, shape = np.flatnonzero(used), x.shape[1:]
     inside = tuple(slice(n) for n in shape[1:])
-    planes = empty_planes(len(kept), *extended_shape(shape, profile.layer_step))
+    planes, pilot, sums = _arrays(memory, len(kept), extended_shape(shape, profile.layer_step))
 
     def scale(begin: int, end: int) -> None:
         for plane, k in zip(planes, kept, strict=True):
@@ -100,13 +134,13 @@ def _filter_image(x: Array, sigmas: Array, profile: CollaborativeProfile, out: A
 
     run(scale, _strips(shape))
     mirror(planes, shape)
-    filtered = _filtered(planes, profile)
+    _filter(planes, profile, sums, pilot)
 
     def restore(begin: int, end: int) -> None:
         part = (slice(begin, end), *inside)
         for number, k in enumerate(kept):
             if noisy[k]:  # Only differences are rounded to single precision.
-                change = filtered[number][part] - planes[number][part]
+                change = pilot[number][part] - planes[number][part]
                 out[k, begin:end] += change * x.dtype.type(unit[k])
 
     run(restore, _strips(shape))
@@ -115,12 +149,6 @@ def _filter_image(x: Array, sigmas: Array, profile: CollaborativeProfile, out: A
 def _strips(shape: tuple[int, ...]) -> list[tuple[int, int]]:
     height = STRIP if len(shape) == 2 else 1
     return [(begin, min(begin + height, shape[0])) for begin in range(0, shape[0], height)]
-
-
-def empty_planes(*shape: int) -> Array:
-    """Return planes whose rows begin an odd number of lines apart: a cache then holds blocks of many rows."""
-    stride = (-(-shape[-1] // LINE) | 1) * LINE
-    return empty((*shape[:-1], stride), FLOAT)[..., : shape[-1]]
 
 
 def mirror(planes: Array, shape: tuple[int, ...]) -> None:
@@ -137,14 +165,14 @@ def mirror(planes: Array, shape: tuple[int, ...]) -> None:
         ]
 
 
-def _filtered(planes: Array, profile: CollaborativeProfile) -> Array:
+def _filter(planes: Array, profile: CollaborativeProfile, sums: Array, result: Array) -> None:
     """Filter planes of floats with noise of standard deviation 1, whose shape is extended already."""
     from .collaborative_volumes import VolumeStep
 
     step = ImageStep if planes.ndim == 3 else VolumeStep
     scale = matching_scale(planes[0])
-    pilot = step(planes, planes, profile, scale, False).run()
-    return step(planes, pilot, profile, scale, True).run()
+    step(planes, planes, profile, scale, False).run(sums, result)
+    step(planes, result, profile, scale, True).run(sums, result)
 
 
 class _Search(NamedTuple):
@@ -330,11 +358,10 @@ class ImageStep(FilterStep):
     order = (1, 0)
     cleared = True
 
-    def run(self) -> Array:
-        """Return the filtered planes."""
+    def run(self, sums: Array, result: Array) -> None:
+        """Write the filtered planes; ``sums`` are memory for this."""
         threads = get_num_threads()
         planes, rows, columns = self.noisy.shape
-        sums = empty((2, planes, rows, columns), FLOAT)
         strips = ranges(rows, max(threads, -(-rows // STRIP)))
         run(lambda begin, end: sums[:, :, begin:end].fill(0), strips)
         down = rows // STEP - 1
@@ -343,7 +370,6 @@ class ImageStep(FilterStep):
             run(self.filter, [(tile,) for tile in tiles])
             run(partial(self._add_up, tiles, sums), strips)
         del tiles
-        result = self.pilot if self.weighted else empty_planes(*self.noisy.shape)
 
         def weigh(begin: int, end: int) -> None:
             scratch = empty((end - begin + BLOCK, columns), FLOAT)
@@ -354,7 +380,6 @@ class ImageStep(FilterStep):
                 )
 
         run(weigh, strips)
-        return result
 
     def _tiles(self, first: int, last: int) -> list[FilterTile]:
         """Return the tiles of some rows of references."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ...lowering.collaborative import CUBE, CUBE_STEPS
 from ..memory import empty
 from ..threads import ranges, run
-from .collaborative import FilterStep, FilterTile, empty_planes
+from .collaborative import FilterStep, FilterTile
 from .executable import address
 from .machine_code import kernel
 
@@ -38,11 +38,10 @@ class VolumeStep(FilterStep):
     order = (2, 0, 1)
     cleared = False
 
-    def run(self) -> Array:
-        """Return the filtered volumes."""
+    def run(self, sums: Array, result: Array) -> None:
+        """Write the filtered volumes; ``sums`` are memory for this."""
         planes, depth, rows, columns = self.noisy.shape
         radius, step = self.profile.radius, self.profile.layer_step
-        sums = empty((2, *self.noisy.shape), FLOAT)
         slabs = ranges(depth, -(-depth // SLAB))
         run(lambda begin, end: sums[:, :, begin:end].fill(0), slabs)
         down, across = rows // CUBE_STEPS[0] - 1, columns // CUBE_STEPS[1]
@@ -60,7 +59,6 @@ class VolumeStep(FilterStep):
         for first in range(min(period, len(layers))):
             for parity in range(min(2, len(bands))):
                 run(filter_band, [(z, *band) for z in layers[first::period] for band in bands[parity::2]])
-        result = self.pilot if self.weighted else empty_planes(*self.noisy.shape)
 
         def weigh(begin: int, end: int) -> None:
             scratch = empty(((end - begin + CUBE) * rows, columns), FLOAT)
@@ -71,4 +69,3 @@ class VolumeStep(FilterStep):
                 )
 
         run(weigh, slabs)
-        return result

@@ -6,7 +6,7 @@ Graph ──scheduled──▶ nodes ──lower_graph──▶ GraphTasks: step
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from .transforms import add_transform
 
 __all__ = ["lower_graph"]
 
-MIN_GROUP = 1 << 22  # Samples of results of a node that are computed in one step.
+MIN_GROUP = 1 << 21  # Samples of results of a node that are computed in one step.
 
 LOWERINGS: dict[type, Callable[[GraphTasks, Any], None]] = {
     Transform: add_transform,
@@ -33,15 +33,15 @@ LOWERINGS: dict[type, Callable[[GraphTasks, Any], None]] = {
 }
 
 
-def lower_graph(graph: Graph) -> GraphTasks:
-    """Return the tasks of a graph."""
+def lower_graph(graph: Graph, inside: Collection[str] = ()) -> GraphTasks:
+    """Return the tasks of a graph, of which some inputs and outputs may be among the arrays between nodes."""
     scheduled, aliases = _without_copies(graph.scheduled())
     tasks = GraphTasks(scheduled, aliases)
     for node, phase in zip(scheduled.nodes, scheduled.phases, strict=True):
         tasks.phase = phase
         for part in _divided(node):
             tasks.add_node(part, LOWERINGS[type(part)])
-    tasks.lay_out()
+    tasks.lay_out(inside)
     return tasks
 
 

@@ -10,7 +10,7 @@ import ctypes
 import math
 import struct
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import groupby
@@ -34,6 +34,8 @@ from .tasks import ALIGNMENT, FIRST_OUTER, GRAPH_BUFFER, PIECE, GraphTasks, Step
 __all__ = ["CpuGraph"]
 
 Array = NDArray[Any]
+Shape = tuple[int, ...]
+Writer = Callable[[Array], None]
 
 LARGE = 1 << 25  # bytes
 TEMPORARIES = 4  # Arrays that NumPy makes while it computes a node.
@@ -48,6 +50,7 @@ class _Segment:
     begin: int = 0
     end: int = 0
     node: Node | None = None
+    workspace: str = ""  # A buffer that the function has for itself.
     counters: bytes = field(default=b"", repr=False)
 
 
@@ -57,10 +60,13 @@ class CpuGraph:
     Parameters
     ----------
     graph : Graph
+    inside : collection of str
+        Inputs and outputs that may be in the memory of a run, where they take no more than what else is there
+        at the same time.
     """
 
-    def __init__(self, graph: Graph) -> None:
-        tasks = lower_graph(graph)
+    def __init__(self, graph: Graph, inside: Collection[str] = ()) -> None:
+        tasks = lower_graph(graph, inside)
         self._tapes: list[Array] = []
         self._steps: list[int] = []  # pieces before the step of each piece
         self.samples = 0
@@ -78,7 +84,7 @@ class CpuGraph:
         self._max_threads = max(counts, default=1) if self.samples >= THREADED else 1
         self._inputs = [(b.name, b.shape, np.dtype(b.dtype)) for b in tasks.graph.inputs.values()]
         self._outputs = [(b.name, b.shape, np.dtype(b.dtype)) for b in tasks.graph.outputs.values()]
-        self._places = tasks.places
+        self._places, self._inside = tasks.places, tasks.inside
         self._buffers = tasks.buffers
         temporary = -(-tasks.transform_bytes // ALIGNMENT) * ALIGNMENT
         self._starts = COUNTER_BYTES, COUNTER_BYTES + temporary
@@ -91,7 +97,7 @@ class CpuGraph:
         segments: list[_Segment] = []
         for task in tasks.tasks:
             if task.steps is None:
-                segments.append(_Segment(task.phase, node=task.node))
+                segments.append(_Segment(task.phase, node=task.node, workspace=task.workspace))
                 continue
             if not segments or segments[-1].node is not None or segments[-1].phase != task.phase:
                 segments.append(_Segment(task.phase, len(self._tapes), len(self._tapes)))
@@ -115,26 +121,66 @@ class CpuGraph:
     @property
     def nbytes(self) -> int:
         """The bytes that a run takes besides its inputs, those of its outputs included."""
-        outputs = sum(math.prod(shape) * dtype.itemsize for _, shape, dtype in self._outputs)
+        outputs = sum(
+            math.prod(shape) * dtype.itemsize
+            for name, shape, dtype in self._outputs
+            if name not in self._inside
+        )
         nodes = [segment.node for segment in self._segments if segment.node is not None]
         scratch = min(get_num_threads(), self._max_threads) * self._scratch_bytes
         return self._bytes + outputs + max(scratch, *map(_function_bytes, nodes), 0)
 
-    def run(self, arrays: Mapping[str, Array], seconds: dict[str, float] | None = None) -> dict[str, Array]:
-        """Return the outputs by name, given the inputs by name; add the time of each phase to ``seconds``."""
+    def run(
+        self,
+        arrays: Mapping[str, Array | Writer],
+        seconds: dict[str, float] | None = None,
+        outputs: Mapping[str, Array] | None = None,
+    ) -> dict[str, Array]:
+        """Return the outputs by name.
+
+        Parameters
+        ----------
+        arrays : mapping of str to array
+            The inputs by name; those that are inside may be functions, which write the array that they get.
+        seconds : dict, optional
+            The time of each phase is added to it.
+        outputs : mapping of str to array, optional
+            Where to write some of the outputs. Others that are inside keep the memory of the run.
+        """
         try:
-            return self._run(arrays, seconds)
+            return self._run(arrays, seconds, outputs or {})
         except MemoryError as error:
             raise NotEnoughMemoryError(
                 f"filtering takes {memory_size(self.nbytes)} of memory besides the image, and the system does"
                 f" not provide so much: {MEMORY_ADVICE}"
             ) from error
 
-    def _run(self, arrays: Mapping[str, Array], seconds: dict[str, float] | None) -> dict[str, Array]:
-        inputs = [_checked(arrays[name], shape, dtype, name) for name, shape, dtype in self._inputs]
-        outputs = {name: empty(shape, dtype) for name, shape, dtype in self._outputs}
+    def _run(
+        self,
+        arrays: Mapping[str, Array | Writer],
+        seconds: dict[str, float] | None,
+        given: Mapping[str, Array],
+    ) -> dict[str, Array]:
         memory = empty((self._bytes,), _BYTES)
         start = -(-address(memory) // ALIGNMENT) * ALIGNMENT
+
+        def inside(name: str, shape: Shape, dtype: np.dtype[Any]) -> Array:
+            begin = start - address(memory) + self._starts[1] + self._inside[name]
+            return memory[begin : begin + math.prod(shape) * dtype.itemsize].view(dtype).reshape(shape)
+
+        inputs = []
+        for name, shape, dtype in self._inputs:
+            x = arrays[name]
+            if callable(x):
+                write, x = x, inside(name, shape, dtype)
+                write(x)
+            inputs.append(_checked(x, shape, dtype, name))
+        outputs = {
+            name: given[name]
+            if name in given
+            else (inside(name, shape, dtype) if name in self._inside else empty(shape, dtype))
+            for name, shape, dtype in self._outputs
+        }
         callers = [*inputs, *outputs.values()]
         first, second = self._starts
         buffers = self._pack(start + first, start + second, *[address(x) if x.size else 0 for x in callers])
@@ -152,7 +198,7 @@ class CpuGraph:
         self, segment: _Segment, counters: int, buffers: bytes, callers: Sequence[Array], memory: Array
     ) -> None:
         if segment.node is not None:
-            self._run_node(segment.node, counters, callers, memory)
+            self._run_node(segment.node, segment.workspace, counters, callers, memory)
             return
         ctypes.memmove(counters, segment.counters, COUNTER_BYTES)
         threads = min(get_num_threads(), self._max_threads)
@@ -165,25 +211,28 @@ class CpuGraph:
         _player(self._dtype)(RESULT, ERROR, address(self._pieces), table, counters, 0)
         del memory  # It had to stay until here.
 
-    def _run_node(self, node: Node, start: int, callers: Sequence[Array], memory: Array) -> None:
+    def _run_node(
+        self, node: Node, workspace: str, start: int, callers: Sequence[Array], memory: Array
+    ) -> None:
         """Compute a node that is not made of pieces."""
         assert not isinstance(node, Transform)  # Transforms of floats are made of kernels.
         base = start - address(memory) + self._starts[1]
         buffers: dict[str, Array] = {}
-        for view in (*node.reads, *node.writes):
-            number, place = self._places[view.buffer]
+        names = [view.buffer for view in (*node.reads, *node.writes)]
+        for name in [*names, workspace] if workspace else names:
+            number, place = self._places[name]
             if number != GRAPH_BUFFER:
-                buffers[view.buffer] = callers[number - FIRST_OUTER].reshape(-1)
+                buffers[name] = callers[number - FIRST_OUTER].reshape(-1)
                 continue
-            buffer = self._buffers[view.buffer]
+            buffer = self._buffers[name]
             size = max(1, math.prod(buffer.shape)) * np.dtype(buffer.dtype).itemsize
-            buffers[view.buffer] = memory[base + place : base + place + size].view(buffer.dtype)
+            buffers[name] = memory[base + place : base + place + size].view(buffer.dtype)
         if isinstance(node, Collaborate):
             from .collaborative import filter_planes  # (imports llvmlite)
 
             views = node.source, node.noise, *node.results
             x, sigmas, out = (strided(buffers[view.buffer], view) for view in views)
-            filter_planes(x, sigmas, node.profile, node.channels, out)
+            filter_planes(x, sigmas, node.profile, node.channels, out, buffers[workspace])
             if out.nbytes >= LARGE:
                 free_kept()  # What it took has other sizes than what follows.
         else:
@@ -193,9 +242,9 @@ class CpuGraph:
 def _function_bytes(node: Node) -> int:
     """Return the bytes that a node takes that is computed by a function, besides its arrays."""
     if isinstance(node, Collaborate):
-        from .collaborative import filter_bytes
+        from .collaborative import tile_bytes
 
-        return filter_bytes(node.source.shape, node.profile, node.channels)
+        return tile_bytes(node.source.shape, node.profile, node.channels)
     largest = max(math.prod(view.shape) * view.itemsize for view in (*node.reads, *node.writes))
     return TEMPORARIES * largest
 

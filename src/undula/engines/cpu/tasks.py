@@ -12,7 +12,7 @@ place in buffer 2.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ...arrays import ArrayView
 from ...lowering.expressions import Expression, Load, loads, rewritten
-from ...lowering.graph import Buffer, Graph, Node, Pointwise, Stencil, Transform
+from ...lowering.graph import Buffer, Collaborate, Graph, Node, Pointwise, Stencil, Transform
 from .executable import CALL_BYTES
 from .expressions import pointwise_text, row_bytes
 from .nests import KernelPart, Nest, NoKernelError, TooManyAxesError, cut
@@ -61,12 +61,18 @@ class GraphTask:
         Returns its steps, once buffers have their places.
     node : Node, optional
         Computed in one call if there are no steps.
+    workspace : str
+        A buffer that this call has for itself.
+    reused : tuple of (str, str), optional
+        A buffer that it reads, and one that it may write in the same place.
     """
 
     phase: str
     buffers: set[str]
     steps: Callable[[], list[Step]] | None = None
     node: Node | None = None
+    workspace: str = ""
+    reused: tuple[str, str] | None = None
 
 
 class GraphTasks:
@@ -88,6 +94,8 @@ class GraphTasks:
         The dtype by which tapes tell kernels the type of samples.
     places : dict
         For each buffer its number, and the byte where it begins.
+    inside : dict
+        For inputs and outputs that may be in buffer 2 the byte where they begin.
     tables : list
         What kernels have the address of, to be kept.
     bytes, transform_bytes, scratch_bytes : int
@@ -103,6 +111,7 @@ class GraphTasks:
         self.transform_bytes = self.bytes = 0
         self.phase = ""
         self.places: dict[str, tuple[int, int]] = {}
+        self.inside: dict[str, int] = {}
         transforms = [node.bands[0].dtype for node in graph.nodes if isinstance(node, Transform)]
         floats = [b.dtype for b in self.buffers.values() if b.dtype in ("float32", "float64")]
         self.dtype = (transforms or floats or ["float64"])[0]
@@ -121,8 +130,8 @@ class GraphTasks:
         self.tables.append(table)
         return table
 
-    def lay_out(self) -> None:
-        """Give each buffer a place, once all tasks are known."""
+    def lay_out(self, inside: Collection[str]) -> None:
+        """Give each buffer a place, once all tasks are known, and some inputs and outputs two."""
         outer = [*self.graph.inputs, *self.graph.outputs]
         places = {name: (number, 0) for number, name in enumerate(outer, FIRST_OUTER)}
         places |= {name: places[output] for name, output in self.aliases.items()}
@@ -130,6 +139,8 @@ class GraphTasks:
         for number, task in enumerate(self.tasks):
             for name in sorted(task.buffers - places.keys()):
                 lives[name] = lives.get(name, (number, number))[0], number
+        shared = self._shared(lives)
+        lives |= {name: self._outer_life(name) for name in inside}
         taken: list[tuple[int, int, int, int]] = []  # the first and last task, the first byte and the end
         sizes = {name: _bytes(self.buffers[name]) for name in lives}
         for name in sorted(lives, key=lambda name: (-sizes[name], lives[name])):
@@ -142,10 +153,35 @@ class GraphTasks:
                 if start + sizes[name] <= begin:
                     break
                 start = max(start, end)
-            places[name] = GRAPH_BUFFER, start
+            if name in inside:
+                self.inside[name] = start
+            else:
+                places[name] = GRAPH_BUFFER, start
             taken.append((first, last, start, start + sizes[name]))
             self.bytes = max(self.bytes, start + sizes[name])
+        places |= {name: places[source] for name, source in shared.items()}
         self.places = places
+
+    def _outer_life(self, name: str) -> tuple[int, int]:
+        """Return the first and the last task from which on, or up to which, an input or output is needed."""
+        last = len(self.tasks) - 1
+        used = [
+            number
+            for number, task in enumerate(self.tasks)
+            if any(self.aliases.get(each, each) == name for each in task.buffers)
+        ]
+        return (0, max(used, default=last)) if name in self.graph.inputs else (min(used, default=0), last)
+
+    def _shared(self, lives: dict[str, tuple[int, int]]) -> dict[str, str]:
+        """Return the buffer whose place another one takes, and let it live as long as both."""
+        shared: dict[str, str] = {}
+        for number, task in enumerate(self.tasks):
+            source, result = task.reused or ("", "")
+            source = shared.get(source, source)
+            if source in lives and result in lives and lives[source][1] == number == lives[result][0]:
+                lives[source] = lives[source][0], lives.pop(result)[1]
+                shared[result] = source
+        return shared
 
     def locate(self, view: ArrayView) -> tuple[int, int]:
         """Return the buffer number of a view, and the byte where it begins."""
@@ -179,8 +215,23 @@ class GraphTasks:
 
     def add_function(self, node: Node) -> None:
         """Add a node that is not made of steps, but computed by one function."""
-        views = (*node.reads, *node.writes)
-        self.tasks.append(GraphTask(self.phase, {view.buffer for view in views}, node=node))
+        views, workspace, reused = [*node.reads, *node.writes], "", None
+        if isinstance(node, Collaborate):
+            from .collaborative import filter_memory  # (imports llvmlite)
+
+            nbytes = filter_memory(node.source.shape, node.profile, node.channels)
+            views.append(self.new_buffer((nbytes,), "uint8"))
+            workspace, (result,) = views[-1].buffer, node.results
+            if node.source.dtype == result.dtype and self._is_whole(node.source) and self._is_whole(result):
+                reused = node.source.buffer, result.buffer
+        self.tasks.append(
+            GraphTask(self.phase, {view.buffer for view in views}, None, node, workspace, reused)
+        )
+
+    def _is_whole(self, view: ArrayView) -> bool:
+        """Return whether a view is a whole buffer in C order."""
+        size = math.prod(self.buffers[view.buffer].shape)
+        return view.offset == 0 and math.prod(view.shape) == size and view.plane_strides(0, 0) is not None
 
     def add_pointwise(self, node: Pointwise) -> None:
         """Add the task of expressions."""
