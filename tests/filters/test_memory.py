@@ -182,7 +182,8 @@ from pathlib import Path
 from undula.filters.verbs import Denoising
 from undula.io.dicom_filtering import DicomFilter, dicom_frames
 from undula.studio.export_jobs import ExportJob, run_job
-pipeline, picture = Denoising(quality="balanced").pipeline(), undula.io.Picture(np.zeros((3600, 3600), np.uint16))
+pipeline = Denoising(quality="balanced").pipeline()
+picture = undula.io.Picture(np.zeros((3600, 3600), np.uint16))
 undula.io.write("a.npy", picture)
 pipeline(picture.pixels[:64, :64])  # Loads what it needs.
 pages = int(open("/proc/self/statm").read().split()[0])
