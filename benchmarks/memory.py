@@ -7,11 +7,11 @@ Sections:
 
     stacks       arrays of 10 MB with one to five axes, filtered in Python with each quality
     photographs  JPEG and TIFF of 24 and 61 million pixels, by ``undula denoise``
-    zarr         Zarr arrays of 128 MB and 1 GB, by ``undula denoise``
+    zarr         Zarr arrays: images of 128 MB and 1 GB, a volume of 128 MB, by ``undula denoise``
 
 Memory is the resident set of a process and its children, read 100 times a second. A process that takes more
-than ``--limit`` gigabytes is ended, and has no time. With ``--save``, figures of a section are added to
-those of the others as soon as they are known.
+than ``--limit`` gigabytes is ended, and its figure is the limit. With ``--save``, figures of a section are
+added to those of the others as soon as they are known.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from undula.filters.verbs import QUALITIES, Denoising
 RESULTS = Path(__file__).parent / "results" / "memory.json"
 STACKS = {1: (5_000_000,), 2: (2000, 2500), 3: (80, 250, 250), 4: (12, 16, 160, 160), 5: (6, 8, 16, 80, 80)}
 PHOTOGRAPHS = {"24 MP": (4000, 6000), "61 MP": (6376, 9568)}
-ZARR = {"128 MB": (64, 1000, 1000), "1 GB": (512, 1000, 1000)}
+ZARR = {"image 128 MB": (8000, 8000), "image 1 GB": (22400, 22400), "volume 128 MB": (64, 1000, 1000)}
 NOISE = 10.0
 BAND = 500  # rows that are made at a time
 
@@ -74,9 +74,9 @@ def resident(process: psutil.Popen) -> int:
     return total
 
 
-def watched(process: psutil.Popen, limit: float) -> tuple[float, int]:
-    """Wait for a process; return its seconds, and its peak in bytes. End it if it takes too much."""
-    start, peak = time.perf_counter(), 0
+def watched(process: psutil.Popen, limit: float) -> int:
+    """Wait for a process, and return its peak in bytes. End it if it takes too much."""
+    peak = 0
     while process.poll() is None:
         try:
             peak = max(peak, resident(process))
@@ -86,11 +86,11 @@ def watched(process: psutil.Popen, limit: float) -> tuple[float, int]:
             for each in (*process.children(recursive=True), process):
                 each.kill()
             process.wait()
-            return math.nan, peak
+            return peak
         time.sleep(0.01)
     if process.wait():
         raise SystemExit(f"{process.args} failed")
-    return time.perf_counter() - start, peak
+    return peak
 
 
 def stacks(folder: Path, limit: float) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -105,12 +105,11 @@ def stacks(folder: Path, limit: float) -> Iterator[tuple[str, dict[str, Any]]]:
             before = resident(process)
             process.stdin.write("\n")
             process.stdin.flush()
-            seconds, peak = watched(process, limit)
+            peak = watched(process, limit)
             yield (
                 f"{ndim}-D {quality}",
                 {
                     "shape": list(shape),
-                    "seconds": round(seconds, 1),
                     "megabytes": megabytes(peak - before),
                     "estimated megabytes": megabytes(estimate),
                     "bytes per sample": round((peak - before) / samples, 1),
@@ -170,13 +169,15 @@ def zarr(folder: Path, limit: float) -> Iterator[tuple[str, dict[str, Any]]]:
     import zarr as library
 
     for name, shape in ZARR.items():
-        source, target = folder / f"array-{shape[0]}.zarr", folder / "result.zarr"
+        source, target = folder / f"{name.replace(' ', '-')}.zarr", folder / "result.zarr"
         if not source.exists():
             rng = np.random.default_rng(0)
-            chunks = (1, 500, 500)
+            chunks = (*(1 for _ in shape[:-2]), 500, 500)
             array = library.create_array(str(source), shape=shape, chunks=chunks, dtype="uint16")
-            for k in range(shape[0]):
-                array[k] = rng.integers(800, 1200, shape[1:], dtype=np.uint16)
+            rows = 1 if len(shape) > 2 else 500
+            for k in range(0, shape[0], rows):
+                part = array[k : k + rows].shape
+                array[k : k + rows] = rng.integers(800, 1200, part, dtype=np.uint16)
         shutil.rmtree(target, ignore_errors=True)
         yield name, command(["denoise", str(source), str(target), "--quiet"], limit)
         shutil.rmtree(target, ignore_errors=True)
@@ -185,8 +186,7 @@ def zarr(folder: Path, limit: float) -> Iterator[tuple[str, dict[str, Any]]]:
 def command(arguments: list[str], limit: float) -> dict[str, Any]:
     """Run a command, and return its figures."""
     process = psutil.Popen([sys.executable, "-m", "undula", *arguments], stdout=subprocess.DEVNULL)
-    seconds, peak = watched(process, limit)
-    return {"seconds": round(seconds, 1), "megabytes": megabytes(peak)}
+    return {"megabytes": megabytes(watched(process, limit))}
 
 
 SECTIONS = {"stacks": stacks, "photographs": photographs, "zarr": zarr}
@@ -209,9 +209,8 @@ def main() -> None:
     for section in given.sections or SECTIONS:
         figures = {}
         for name, row in SECTIONS[section](folder, given.limit):
-            # A process that was ended has no time.
-            figures[name] = {key: None if value != value else value for key, value in row.items()}
-            print(section, name, figures[name], flush=True)
+            figures[name] = row
+            print(section, name, row, flush=True)
         if given.save:
             saved = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
             report = saved | {"machine": machine(), "date": str(date.today()), section: figures}
