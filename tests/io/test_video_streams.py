@@ -800,7 +800,8 @@ def test_a_video_that_lacks_its_last_frames_is_an_error(suffix: str, codec: str,
 
 
 @pytest.mark.parametrize(
-    ("suffix", "codec"), [*CUT, ("wmv", "wmv2"), ("ogv", "libvpx"), ("mxf", "mpeg2video"), ("avi", "mpeg4")]
+    ("suffix", "codec"),
+    [*CUT, ("wmv", "wmv2"), ("ogv", "libvpx"), ("mxf", "mpeg2video"), ("nut", "mpeg4"), ("avi", "mpeg4")],
 )
 def test_no_cut_loses_frames_without_an_error(suffix: str, codec: str, tmp_path: Path) -> None:
     source = short_clip(tmp_path / f"x.{suffix}", codec)
