@@ -825,6 +825,23 @@ def test_a_video_without_its_index(tmp_path: Path) -> None:
             io.probe(tmp_path / "x.mov")
 
 
+def test_a_video_that_ends_within_its_index(tmp_path: Path) -> None:
+    """FFmpeg opens it if the index of the first stream is there."""
+    source = with_sound(tmp_path / "x.mov", "mpeg4", 1)  # The index comes last.
+    content = source.read_bytes()
+    length = len(content) - content.rindex(b"moov")
+    source.write_bytes(content[: -length // 4])
+    with av.open(str(source)) as container:
+        assert len(container.streams.video) == 1
+    for call in (
+        lambda: io.probe(source),
+        lambda: io.process(source, tmp_path / "y.mkv", identity),
+        lambda: io.process(source, tmp_path / "y.mkv", identity, audio=False),
+    ):
+        with pytest.raises(undula.FileError, match=r"x\.mov ends within the index .* cut off"):
+            call()
+
+
 @pytest.mark.parametrize("suffix", ["mkv", "mp4"])
 def test_a_video_may_lack_what_follows_its_frames(suffix: str, tmp_path: Path) -> None:
     source = with_sound(tmp_path / f"x.{suffix}", "libx264", 1)

@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import FileError
 from .limits import gif_end
 
-__all__ = ["DECLARED_SIZES", "check_complete", "is_truncated", "lacks_index"]
+__all__ = ["DECLARED_SIZES", "check_complete", "is_index_truncated", "is_truncated", "lacks_index"]
 
 EBML_ID, SEGMENT_ID = b"\x1aE\xdf\xa3", b"\x18S\x80g"
 NUT_INDEX, NUT_SYNCPOINT = b"NX\xdd\x67\x2f\x23\xe6\x4e", b"NK\xe4\xad\xee\xca\x45\x69"
@@ -90,6 +90,13 @@ def lacks_index(path: Path) -> bool:
             return False
         file.seek(0)
         return all(name != b"moov" or end > path.stat().st_size for name, end in _mov_atoms(file))
+
+
+def is_index_truncated(path: Path) -> bool:
+    """Return whether an MP4 or MOV file ends within the index of its frames."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        return any(name == b"moov" and end > size for name, end in _mov_atoms(file))
 
 
 def _avi_size(file: BinaryIO) -> int:
