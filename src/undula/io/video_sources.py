@@ -168,7 +168,7 @@ def open_container(path: VideoSource, max_pixels: int | None, **options: str) ->
     if container.format.name.startswith("mov") and is_index_truncated(Path(str(path))):
         container.close()
         raise FileError(
-            f"{path} ends within the index of its frames (moov), so that streams, frames or tags are missing: it is"
-            " cut off; fetch it again, or save its video (ffmpeg -i … -map 0:v -c copy …)"
+            f"{path} ends within the index of its frames (moov), so that streams, frames or tags are missing:"
+            " it is cut off; fetch it again, or save its video (ffmpeg -i … -map 0:v -c copy …)"
         )
     return container
