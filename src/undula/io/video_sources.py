@@ -143,8 +143,7 @@ def open_container(path: VideoSource, max_pixels: int | None, **options: str) ->
         with Path(str(path)).open("rb") as file:
             head = file.read(64)
     except OSError as error:
-        cause = "there is no such file" if isinstance(error, FileNotFoundError) else error.strerror or error
-        raise FileError(f"cannot read {path}: {cause}") from None
+        raise FileError(f"cannot read {path}: {short_message(error)}") from None
     if not head:
         raise FileError(f"{path} is empty")
     if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(PLAYLISTS):
