@@ -32,6 +32,7 @@ from itertools import takewhile
 from numpy.exceptions import AxisError
 
 __all__ = [
+    "NO_FILE",
     "ArgumentError",
     "ArgumentTypeError",
     "DeviceError",
@@ -53,6 +54,8 @@ __all__ = [
     "UnknownNodeError",
     "install_hint",
 ]
+
+NO_FILE = "no such file or directory"
 
 
 def install_hint(extra: str) -> str:

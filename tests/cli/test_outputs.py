@@ -102,7 +102,7 @@ def test_an_input_that_is_missing_is_named_first(line: str, capsys: pytest.Captu
     Path("store.zarr/zarr.json").write_text("{}")
     before = contents()
     assert call(" ".join(words)) == 1
-    message = capsys.readouterr().err.lower()
+    message = capsys.readouterr().err
     assert f"cannot read {gone}: no such file or directory" in message
     assert contents() == before
 

@@ -317,3 +317,21 @@ def test_files_without_pixels_are_listed_as_unreadable(capsys: pytest.CaptureFix
     assert call("denoise slices out --dry-run --json") == 4
     planned = json.loads(capsys.readouterr().out)
     assert (planned["planned"], planned["failed"]) == (count - 1, 1)
+
+
+def test_files_without_an_image_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whether they have a class or not; but those whose header is cut off are errors."""
+    shutil.copytree(SLICES, "slices")
+    content = next(SLICES.iterdir()).read_bytes()
+    Path("slices/cut.dcm").write_bytes(content[: content.index(b"DICM") + 600])
+    Path("slices/zeros.dcm").write_bytes(bytes(300))
+    names = ["test-SR.dcm", "priv_SQ.dcm", "UN_sequence.dcm", "nested_priv_SQ.dcm"]
+    for name in names:
+        shutil.copy(scan_path(name.removesuffix(".dcm")), "slices")
+    report = json_of("info slices", capsys)
+    errors = {entry["file"]: entry["error"] for entry in report["files"] if "error" in entry}
+    assert list(errors) == ["cut.dcm", "zeros.dcm"]
+    assert all("cut off or damaged" in error for error in errors.values())
+    assert {Path(entry["input"]).name: entry["reason"] for entry in report["left out"]} == dict.fromkeys(
+        names, "DICOM without an image"
+    )

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
 from fractions import Fraction
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -800,7 +800,8 @@ def test_a_video_that_lacks_its_last_frames_is_an_error(suffix: str, codec: str,
 
 
 @pytest.mark.parametrize(
-    ("suffix", "codec"), [*CUT, ("wmv", "wmv2"), ("ogv", "libvpx"), ("mxf", "mpeg2video"), ("avi", "mpeg4")]
+    ("suffix", "codec"),
+    [*CUT, ("wmv", "wmv2"), ("ogv", "libvpx"), ("mxf", "mpeg2video"), ("nut", "mpeg4"), ("avi", "mpeg4")],
 )
 def test_no_cut_loses_frames_without_an_error(suffix: str, codec: str, tmp_path: Path) -> None:
     source = short_clip(tmp_path / f"x.{suffix}", codec)
@@ -822,6 +823,23 @@ def test_a_video_without_its_index(tmp_path: Path) -> None:
         (tmp_path / "x.mov").write_bytes(content[: int(share * len(content))])
         with pytest.raises(undula.FileError, match=r"x\.mov as a video: it has no index of its frames"):
             io.probe(tmp_path / "x.mov")
+
+
+def test_a_video_that_ends_within_its_index(tmp_path: Path) -> None:
+    """FFmpeg opens it if the index of the first stream is there."""
+    source = with_sound(tmp_path / "x.mov", "mpeg4", 1)  # The index comes last.
+    content = source.read_bytes()
+    length = len(content) - content.rindex(b"moov")
+    source.write_bytes(content[: -length // 4])
+    with av.open(str(source)) as container:
+        assert len(container.streams.video) == 1
+    for call in (
+        lambda: io.probe(source),
+        lambda: io.process(source, tmp_path / "y.mkv", identity),
+        lambda: io.process(source, tmp_path / "y.mkv", identity, audio=False),
+    ):
+        with pytest.raises(undula.FileError, match=r"x\.mov ends within the index .* cut off"):
+            call()
 
 
 @pytest.mark.parametrize("suffix", ["mkv", "mp4"])
@@ -988,3 +1006,50 @@ def test_cameras_on_windows_are_listed_before_they_are_opened(monkeypatch: pytes
     monkeypatch.setattr(sys, "platform", "win32")
     with pytest.raises(undula.FileError, match="no such input format: 'dshow'"):
         io.probe("camera:0")
+
+
+def test_frames_that_share_a_packet_get_times_of_their_own(tmp_path: Path) -> None:
+    """FFmpeg gives the time of a packet of a program stream to a wrong frame, and one time twice."""
+
+    def times(path: Path) -> list[float]:
+        with av.open(str(path)) as container:
+            return [frame.time for frame in container.decode(video=0)]
+
+    source = tmp_path / "x.mpg"
+    rng = np.random.default_rng(0)
+    with av.open(str(source), "w", format="mpeg") as container:
+        stream = add_video(container, "mpeg2video")
+        stream.gop_size = 1
+        for number in range(25):  # The first frames are larger than those after them.
+            pixels = 127 + max(2, 40 >> number) * rng.standard_normal((48, 64))
+            frame = av.VideoFrame.from_ndarray(pixels.astype("u1"), format="gray").reformat(format="yuv420p")
+            frame.pts, frame.time_base = number, Fraction(1, 25)
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+    assert len(set(times(source))) < len(times(source)) == 25
+    for suffix in ("mkv", "mpg", "avi"):
+        target = tmp_path / f"y.{suffix}"
+        assert io.process(source, target, identity) == 25
+        assert {round(b - a, 3) for a, b in pairwise(times(target))} == {0.04}
+    assert io.process(source, tmp_path / "part.mkv", identity, start=0.08, duration=0.2) == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "sound", "advice"),
+    [
+        ("y.mkv", False, ""),
+        ("y.mp4", False, "; write .mkv"),
+        ("y.mkv", True, "; write the main video stream alone with audio=False"),
+        ("y.mp4", True, "; write .mkv, or write the main video stream alone with audio=False"),
+    ],
+)
+def test_advice_on_audio_needs_audio(name: str, sound: bool, advice: str, tmp_path: Path) -> None:
+    source = tmp_path / "x.mkv"
+    source = with_sound(source, "mpeg4", 1) if sound else short_clip(source, "mpeg4")
+
+    def fail(planes: Any) -> Any:
+        raise av.error.ArgumentError(22, "Invalid argument")
+
+    with pytest.raises(undula.FileError) as raised:
+        io.process(source, tmp_path / name, fail)
+    assert str(raised.value).endswith(f"Invalid argument{advice}")

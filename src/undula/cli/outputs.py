@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from ..errors import ArgumentError, FileError, UnknownNameError
+from ..errors import NO_FILE, ArgumentError, FileError, UnknownNameError
 from ..io.files import (
     IMAGES,
     RAW_SUFFIXES,
@@ -132,7 +132,7 @@ def check_exists(source: str | Path) -> None:
     """Raise an error if an input is a file that does not exist."""
     text = str(source)
     if text != PIPE and not text.startswith("camera:") and "://" not in text and not os.path.exists(text):
-        raise FileError(f"cannot read {source}: no such file or directory")
+        raise FileError(f"cannot read {source}: {NO_FILE}")
 
 
 def check_outputs(

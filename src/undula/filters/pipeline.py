@@ -17,7 +17,7 @@ from ..engines.base import TransformOptions, computes_on_host
 from ..engines.dispatch import engine_for
 from ..engines.gpu.strategies import STRATEGIES
 from ..engines.threads import frame_workers, share_of_threads
-from ..errors import ArgumentError, ArgumentTypeError, FileError, UndulaError, UnknownNameError
+from ..errors import NO_FILE, ArgumentError, ArgumentTypeError, FileError, UndulaError, UnknownNameError
 from ..functions import dwtn_max_level
 from ..lowering.borders import MODES, check_mode
 from ..lowering.graph import Graph
@@ -244,7 +244,8 @@ class Pipeline:
         try:
             return cls.from_json(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
-            raise FileError(f"cannot read {path}: {error.strerror or error}") from None
+            cause = NO_FILE if isinstance(error, FileNotFoundError) else error.strerror or error
+            raise FileError(f"cannot read {path}: {cause}") from None
         except UnicodeDecodeError:
             raise FileError(f"cannot read {path}: expected a pipeline as JSON, but it is not text") from None
         except UndulaError as error:

@@ -46,6 +46,7 @@ __all__ = [
     "find_frame",
     "frame_decoder",
     "frame_times",
+    "mended_times",
     "open_video",
     "probe",
     "read_frames",
@@ -234,6 +235,39 @@ def frame_times(path: VideoSource, index: int) -> list[int] | None:
                     return None
                 times.append(time)
     return sorted(times) if len(set(times)) == len(times) else None
+
+
+def mended_times(path: VideoSource, stream: Any) -> dict[int, list[int]]:
+    """Return distinct times for the frames of MPEG-1 and MPEG-2 that FFmpeg gives repeated ones.
+
+    A packet of a program or transport stream may contain several frames and has the time of one of them.
+    FFmpeg gives it to another, so that frames before are late, and there is a gap where they should begin.
+
+    Returns
+    -------
+    dict of list of int
+        By the time that FFmpeg gives to frames, the times of these frames in their order. It is empty if
+        no time is repeated, or if times are missing or begin again.
+    """
+    rate = stream.average_rate or stream.guessed_rate
+    is_mpeg = stream.codec_context.name in ("mpeg1video", "mpeg2video")
+    if is_live(path) or not is_mpeg or not rate:
+        return {}
+    with open_container(path, sys.maxsize) as container:  # Nothing is decoded.
+        packets = (packet for packet in container.demux(container.streams[stream.index]) if packet.size)
+        pairs = [(packet.pts, packet.dts) for packet in packets]
+    pts, dts = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    if len(set(pts)) == len(pts) or None in pts or None in dts or dts != sorted(dts):
+        return {}
+    given = sorted(pts)
+    times, interval = given.copy(), max(1, round(1 / (rate * stream.time_base)))
+    for number in range(len(times) - 2, -1, -1):
+        if times[number] >= times[number + 1]:
+            times[number] = times[number + 1] - interval
+    mended: dict[int, list[int]] = {}
+    for before, after in zip(given, times, strict=True):
+        mended.setdefault(before, []).append(after)
+    return mended if times[0] >= min(0, given[0]) else {}
 
 
 def probe(path: VideoSource, max_pixels: int | None = None) -> Video:

@@ -39,6 +39,8 @@ __all__ = [
 
 Array = NDArray[Any]
 PIXEL_DATA_TAG = 0x7FE00010
+UNDEFINED_LENGTH = 0xFFFFFFFF  # of an element that ends with a delimiter
+ELEMENT_HEAD_BYTES = 8  # The tag and the length of an element, at least.
 
 
 def read_dicom(path: Path, kind: str, max_pixels: int | None = None) -> Picture:
@@ -73,7 +75,7 @@ def read_header(path: Path) -> Any:
 def without_image(path: Path, maps: bool = True) -> str:
     """Say why a DICOM file is not filtered with others: it has no image, or a map that is not asked for.
 
-    Files whose header cannot be read count as images, so that their error is reported.
+    Files whose header is cut off or damaged count as images, so that their error is reported.
     """
     try:
         header = read_header(path)
@@ -81,10 +83,22 @@ def without_image(path: Path, maps: bool = True) -> str:
         raise
     except Exception:  # pydicom raises all kinds of errors for damaged files.
         return ""
-    if "Rows" not in header and ("SOPClassUID" in header or "DirectoryRecordSequence" in header):
-        return "DICOM without an image"
+    if "Rows" not in header:
+        return "" if _is_damaged(header) else "DICOM without an image"
     name = map_name(header)
     return f"{name}, which --maps includes" if name and not maps else ""
+
+
+def _is_damaged(header: Any) -> bool:
+    """Return whether a dataset has no elements, or its file ends within one, or within the tag of one."""
+    tags = [tag for tag in header.keys() if tag.group not in (0, 2)]  # noqa: SIM118 (it would decode them)
+    last = header.get_item(tags[-1]) if tags else None
+    length = getattr(last, "length", UNDEFINED_LENGTH)  # Elements that pydicom has decoded were complete.
+    if last is None or length == UNDEFINED_LENGTH:
+        return last is None
+    name = getattr(header, "filename", None)  # There is none for deflated datasets.
+    rest = Path(name).stat().st_size - last.value_tell - length if name else 0
+    return len(last.value or b"") < length or 0 < rest < ELEMENT_HEAD_BYTES
 
 
 # Images whose samples are quantities or labels, by the UID of their class.
@@ -132,6 +146,8 @@ def _may_have_pixels(path: Path) -> bool:
 
 def _check_size_elements(path: Path, header: Any) -> None:
     for name in ("Rows", "Columns"):
+        if name not in header and _is_damaged(header):
+            raise FileError(f"{path} is cut off or damaged: its DICOM header ends before its {name}")
         if name not in header:
             raise FileError(f"{path} is a DICOM file without an image: it has no {name}")
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ..errors import FileError, MissingExtraError, install_hint
+from ..errors import NO_FILE, FileError, MissingExtraError, install_hint
 
 __all__ = [
     "DEFAULT_MAX_PIXELS",
@@ -119,7 +119,7 @@ def detect_kind(path: Path) -> str | None:
     except OSError as error:
         if path.is_dir():
             raise FileError(f"cannot read {path}: it is a folder, and an image file is needed") from None
-        raise FileError(f"cannot read {path}: {error.strerror or error}") from None
+        raise FileError(f"cannot read {path}: {short_message(error)}") from None
     if not head:
         raise FileError(f"{path} is empty")
     if head[128:132] == b"DICM":  # Tested first, since the preamble may look like a TIFF header.
@@ -242,8 +242,10 @@ def check_size(path: Path, pixels: int, max_pixels: int | None, nbytes: int = 0)
 
 
 def short_message(error: BaseException) -> str:
-    """Return the message of a decoder or encoder as one short line."""
+    """Return the message of a decoder, an encoder or the operating system as one short line."""
     message = getattr(error, "strerror", None) or str(error)
+    if isinstance(error, FileNotFoundError):
+        message = NO_FILE
     if error.args and isinstance(error.args[0], bytes):  # as LibRaw has it
         message = error.args[0].decode(errors="replace")
     line = " ".join(str(message).partition("Traceback")[0].split()) or type(error).__name__

@@ -15,9 +15,10 @@ import numpy as np
 from ..errors import FileError
 from .limits import gif_end
 
-__all__ = ["DECLARED_SIZES", "check_complete", "is_truncated", "lacks_index"]
+__all__ = ["DECLARED_SIZES", "check_complete", "is_index_truncated", "is_truncated", "lacks_index"]
 
 EBML_ID, SEGMENT_ID = b"\x1aE\xdf\xa3", b"\x18S\x80g"
+NUT_INDEX, NUT_SYNCPOINT = b"NX\xdd\x67\x2f\x23\xe6\x4e", b"NK\xe4\xad\xee\xca\x45\x69"
 ASF_DATA = bytes.fromhex("3626b2758e66cf11a6d900aa0062ce6c")
 OGG_LAST_PAGE = 4  # A flag of pages.
 TIFF_SEGMENTS = {273: 279, 324: 325}  # Tags: where strips or tiles are, and how many bytes each has.
@@ -91,6 +92,13 @@ def lacks_index(path: Path) -> bool:
         return all(name != b"moov" or end > path.stat().st_size for name, end in _mov_atoms(file))
 
 
+def is_index_truncated(path: Path) -> bool:
+    """Return whether an MP4 or MOV file ends within the index of its frames."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        return any(name == b"moov" and end > size for name, end in _mov_atoms(file))
+
+
 def _avi_size(file: BinaryIO) -> int:
     """Return where the last list of frames in an AVI file ends; the index after it can be missing."""
     end = 0
@@ -141,6 +149,18 @@ def _mxf_size(file: BinaryIO) -> int:
     length_bytes = 1 + (head[16] & 0x7F if head[16] & 0x80 else 0)
     footer = 16 + length_bytes + 24
     return int.from_bytes(head[footer : footer + 8], "big") + 1
+
+
+def _nut_size(file: BinaryIO) -> int:
+    """Return where a NUT file ends; beyond it if its index, which comes last, is missing.
+
+    Streams without points to seek to have no index.
+    """
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        size = len(data)
+        index = size - int.from_bytes(data[-12:-4], "big")  # Before the checksum: the size of the index.
+        has_index = 0 <= index and data[index : index + len(NUT_INDEX)] == NUT_INDEX
+        return size + (not has_index and data.find(NUT_SYNCPOINT) >= 0)
 
 
 def _gif_size(file: BinaryIO) -> int:
@@ -211,6 +231,7 @@ DECLARED_SIZES = {
     "matroska": _matroska_size,
     "mov": _mov_size,
     "mxf": _mxf_size,
+    "nut": _nut_size,
     "ogg": _ogg_size,
     "tiff": _tiff_size,
 }

@@ -8,6 +8,7 @@ metadata are copied. The queues are short, so that a fast stage waits for a slow
 
 from __future__ import annotations
 
+import math
 import threading
 import warnings
 from collections import deque
@@ -16,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from fractions import Fraction
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from queue import Empty, Full, Queue
 from typing import Any
@@ -32,6 +34,7 @@ from .decoder import (
     find_frame,
     frame_decoder,
     frame_times,
+    mended_times,
     open_video,
     probe,
     read_frames,
@@ -53,6 +56,7 @@ COPIED_STREAM_TYPES = ("video", "audio", "subtitle", "attachment")
 COVER_ART = 1 << 10  # AV_DISPOSITION_ATTACHED_PIC
 MAX_INTERLEAVING_SECONDS = 2  # How much later than a frame a packet of the same time may be stored.
 QUEUE_FRAMES = 3
+MIN_INTERVAL = Fraction(1, 1000)  # Between frames, in seconds: the unit of times in Matroska.
 MIN_WINDOW_FRAMES = 4
 
 # A frame or packet on its way through the stages, with its kind: "frame", "packet", "end" or "error".
@@ -78,6 +82,11 @@ class _DecodingThread(threading.Thread):
         self.decoder = frame_decoder(stream, max_pixels)
         self.streams = [stream, *others]
         self.times = frame_times(path, stream.index) if times_are_guessed(container, stream) else None
+        self.mended = mended_times(path, stream)
+        base = Fraction(stream.time_base or 1)
+        rate = stream.average_rate or stream.guessed_rate
+        self.least_step = math.ceil(MIN_INTERVAL / base)
+        self.interval = max(self.least_step, round(1 / (rate * base))) if rate else self.least_step
         self.queue: Queue[Item] = Queue(QUEUE_FRAMES)
         self.stopped = threading.Event()
         self.number = 0  # Frames decoded.
@@ -91,12 +100,13 @@ class _DecodingThread(threading.Thread):
     def _exact_cut(self, start: float, duration: float | None) -> Cut | None:
         """Return the part that begins with a frame, and find out which packets need not be decoded."""
         base = Fraction(self.stream.time_base or 1)
-        cut = Cut.of(start, duration, base * (self.times[0] if self.times else self.stream.start_time or 0))
+        times = self.times or sorted(chain(*self.mended.values()))
+        cut = Cut.of(start, duration, base * (times[0] if times else self.stream.start_time or 0))
         if cut is None or not start:
             return cut
         first: Fraction | None
-        if self.times:
-            first = next((time * base for time in self.times if not cut.is_before(time * base)), None)
+        if times:
+            first = next((time * base for time in times if not cut.is_before(time * base)), None)
         elif is_live(self.path):
             first = cut.rounded_up(base)
         else:
@@ -118,9 +128,11 @@ class _DecodingThread(threading.Thread):
         last = self.last
         if self.times is not None and self.number < len(self.times):
             pts = self.times[self.number]
-        if pts is None or (last is not None and pts <= last):
-            return 0 if last is None else last + 1
-        return pts
+        if pts is not None and self.mended.get(pts):
+            pts = self.mended[pts].pop(0)
+        if pts is None:
+            return 0 if last is None else last + self.interval
+        return pts if last is None or pts > last else last + self.least_step
 
     def run(self) -> None:
         try:
@@ -359,7 +371,9 @@ def process(
             if isinstance(error, UndulaError | OSError) or not isinstance(error, Exception):
                 raise
             muxed = isinstance(error, import_optional("av").error.FFmpegError)  # Not an error of the filter.
-            advice = "; write .mkv, or the main video stream alone with audio=False" if muxed else ""
+            choices = ["write .mkv"] * (path.suffix.lower() != ".mkv")
+            choices += ["write the main video stream alone with audio=False"] * bool(others)
+            advice = f"; {', or '.join(choices)}" if muxed and choices else ""
             name = path if to_file else "standard output"
             raise FileError(f"cannot filter {source} into {name}: {short_message(error)}{advice}") from None
         finally:

@@ -15,7 +15,7 @@ from typing import Any
 from ..errors import FileError
 from .files import Y4M_SIGNATURE, import_optional, pixel_limit, short_message
 from .foreign import foreign_code
-from .truncation import lacks_index
+from .truncation import is_index_truncated, lacks_index
 
 __all__ = [
     "VideoSource",
@@ -143,8 +143,7 @@ def open_container(path: VideoSource, max_pixels: int | None, **options: str) ->
         with Path(str(path)).open("rb") as file:
             head = file.read(64)
     except OSError as error:
-        cause = "there is no such file" if isinstance(error, FileNotFoundError) else error.strerror or error
-        raise FileError(f"cannot read {path}: {cause}") from None
+        raise FileError(f"cannot read {path}: {short_message(error)}") from None
     if not head:
         raise FileError(f"{path} is empty")
     if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(PLAYLISTS):
@@ -164,4 +163,11 @@ def open_container(path: VideoSource, max_pixels: int | None, **options: str) ->
         return FileError(f"{problem}: {short_message(error)}")
 
     with foreign_code(open_error):
-        return av.open(f"file:{path}", container_options=allowed, options=limit, **tags)
+        container = av.open(f"file:{path}", container_options=allowed, options=limit, **tags)
+    if container.format.name.startswith("mov") and is_index_truncated(Path(str(path))):
+        container.close()
+        raise FileError(
+            f"{path} ends within the index of its frames (moov), so that streams, frames or tags are missing:"
+            " it is cut off; fetch it again, or save its video (ffmpeg -i … -map 0:v -c copy …)"
+        )
+    return container

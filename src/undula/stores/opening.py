@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..engines.threads import get_num_threads
-from ..errors import ArgumentError, ArgumentTypeError, FileError, UndulaError
+from ..errors import NO_FILE, ArgumentError, ArgumentTypeError, FileError, UndulaError
 from ..io.files import import_optional, short_message
 from ..io.picture import RGB
 from .partial import is_incomplete, is_store
@@ -68,7 +68,7 @@ def _open(path: str | Path) -> Any:
     if "://" not in location:
         folder = Path(location)
         if not folder.exists():
-            raise FileError(f"cannot read {path}: no such file or directory")
+            raise FileError(f"cannot read {path}: {NO_FILE}")
         if any(is_incomplete(each) for each in (folder, *folder.parents)):
             raise FileError(
                 f"{path} is half written and has chunks missing; run the command that wrote it again to"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from ..errors import ArgumentError, FileError
+from ..errors import NO_FILE, ArgumentError, FileError
 from ..io.files import import_optional
 from .budget import ServerBudget
 from .decoding import StudioLimits
@@ -98,7 +98,7 @@ def _check(options: ServerOptions) -> tuple[str, str]:
         )
     for path in options.files:
         if not path.is_file():
-            raise FileError(f"cannot read {path}: no such file")
+            raise FileError(f"cannot read {path}: {NO_FILE}")
     return host, options.token or secrets.token_urlsafe(24)
 
 
