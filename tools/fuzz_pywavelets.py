@@ -546,7 +546,7 @@ def differences(ours: Any, theirs: Any, scale: float, where: str = "result") -> 
             yield f"{where} is {type(ours).__name__}, not an array"
         elif ours.shape != theirs.shape:
             yield f"{where} has shape {ours.shape}, not {theirs.shape}"
-        elif ours.dtype != theirs.dtype:
+        elif ours.dtype != theirs.dtype.newbyteorder("="):  # Results have the byte order of the machine.
             yield f"{where} has dtype {ours.dtype}, not {theirs.dtype}"
         else:
             half = np.float16 in (ours.dtype, theirs.dtype)
