@@ -350,8 +350,10 @@ class FiguresPanel:
             }
             select_box(devices, page.session.settings.backend, "Device", page.set_device, "device")
             for name, about in page.unusable_devices.items():
-                text = ui.label(f"{name} cannot be used: {about}").classes("hint")
-                text.style("overflow-wrap:anywhere").props('data-testid="unusable-device"')
+                with ui.element("details").classes("hint").props('data-testid="unusable-device"'):
+                    with ui.element("summary"):
+                        ui.label(f"{name} cannot be used (why?)").style("display:inline; cursor:pointer")
+                    ui.label(about).style("overflow-wrap:anywhere")
             with ui.row().classes("full-width items-baseline justify-between no-wrap"):
                 ui.html("<h2>Figures</h2>", sanitize=False)
                 self._fps = ui.label("").classes("fps").props('data-testid="fps" aria-live="off"')
