@@ -32,7 +32,6 @@ from itertools import takewhile
 from numpy.exceptions import AxisError
 
 __all__ = [
-    "NO_FILE",
     "ArgumentError",
     "ArgumentTypeError",
     "DeviceError",

@@ -99,6 +99,8 @@ def test_work_is_cancelled_between_its_pieces(threads: int) -> None:
         done.append(number)
         if number == 5:
             cancelled.set()
+        if number > 5:
+            cancelled.wait(30)  # Or other threads could do all work before.
 
     undula.set_num_threads(threads)
     try:
