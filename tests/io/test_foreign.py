@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pydicom import examples
 from pydicom.uid import RLELossless
 from scans import damage_rle, save
 
@@ -70,3 +71,14 @@ def test_anything_becomes_an_error_of_a_file(error: BaseException) -> None:
 def test_what_is_passed(error: BaseException) -> None:
     with pytest.raises(type(error)), foreign_code("cannot write x.rle", OSError):
         raise error
+
+
+def test_damaged_elements_for_the_display_name_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "x.dcm"
+    content = Path(examples.get_path("ct")).read_bytes()
+    assert content.count(b"\x28\x00\x52\x10DS") == 1
+    path.write_bytes(content.replace(b"\x28\x00\x52\x10DS", b"\x28\x00\x52\x10DC"))
+    assert call(f"info {path}") == 1
+    assert "x.dcm" in capsys.readouterr().err

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ..errors import ArgumentError, FileError
 from .derivation import get_element
 from .files import import_optional, short_message
+from .foreign import foreign_code
 from .picture import Picture
 
 __all__ = ["declared_window", "frame_rate", "value_range", "window"]
@@ -87,10 +88,11 @@ def _display_elements(dataset: Any, frame: int) -> Any:
     groups += get_element(dataset, "PerFrameFunctionalGroupsSequence", ())[frame : frame + 1]
     names = ("PixelValueTransformationSequence", "FrameVOILUTSequence")
     items = [item for group in groups for name in names for item in get_element(group, name, ())[:1]]
-    for source in (dataset, *items):
-        for name in _DISPLAY_ELEMENTS:
-            if name in source:
-                elements[name] = source[name]
+    with foreign_code(f"cannot read {getattr(dataset, 'filename', None) or 'the DICOM file'}"):
+        for source in (dataset, *items):
+            for name in _DISPLAY_ELEMENTS:
+                if name in source:
+                    elements[name] = source[name]
     return elements
 
 
