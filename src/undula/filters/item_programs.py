@@ -109,7 +109,7 @@ def _numbers(graph: Graph, count: int) -> dict[str, ArrayView]:
 
 
 def _of_item(graph: Graph, count: int) -> Graph:
-    """Return the graph for one of so many items."""
+    """Return the graph for one item."""
 
     def viewed(view: ArrayView) -> ArrayView:
         buffer = graph.buffers[view.buffer]

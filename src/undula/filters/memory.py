@@ -79,7 +79,7 @@ def working_memory(
 
 
 def check_memory(nbytes: int, what: str) -> None:
-    """Raise an error unless so many bytes are available; ``what`` is what takes them."""
+    """Raise an error unless ``nbytes`` are available; ``what`` names the work that needs them."""
     available = available_memory()
     if available is not None and nbytes > available:
         raise NotEnoughMemoryError(

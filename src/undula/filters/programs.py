@@ -81,7 +81,7 @@ def pipeline_graph(pipeline: Pipeline, recipe: ImageRecipe) -> Graph:
 
 
 def image_graph(pipeline: Pipeline, recipe: ImageRecipe, pyramid: Callable[..., Any]) -> Graph:
-    """Return the operations on an image, of which ``pyramid`` adds those of :func:`filtered_pyramid`."""
+    """Return the operations on an image; ``pyramid`` adds those of :func:`filtered_pyramid`."""
     graph, layout = Graph(), recipe.layout
     if isinstance(pipeline.spectrum, NoiseSpectrum) and len(pipeline.spectrum.shape) != layout.ndim:
         raise ArgumentError(

@@ -282,7 +282,7 @@ def _before(pipeline: Pipeline, recipe: ImageRecipe) -> Graph:
 
 
 def _block(pipeline: Pipeline, recipe: ImageRecipe, before: Graph, count: int) -> Graph:
-    """Return the graph that filters one of so many shifts of planes, or all at once if there is one."""
+    """Return the graph that filters one shift of the planes, or all of them if ``count`` is 1."""
     graph = Graph(blocks=count)
     arrays = {
         name: symbolic_input(graph, name, buffer.shape, buffer.dtype)
@@ -350,7 +350,7 @@ def _statistics(block: Graph, whole_graph: Graph, count: int) -> list[_BlockStat
 
 
 def _rounds(statistics: Sequence[_BlockStatistic], samples: int) -> Iterator[list[_BlockStatistic]]:
-    """Yield the statistics that are computed in the same pass, which keep about so many samples."""
+    """Yield the statistics that are computed in the same pass, which keep about ``samples`` samples."""
     pending, known = list(statistics), set[str]()
     while pending:
         members: list[_BlockStatistic] = []

@@ -252,7 +252,7 @@ class DicomFilter:
             yield waiting.popleft().fitted(result)
 
     def working_memory(self, frame: DicomFrame, count: int | None = None) -> int:
-        """Return the bytes that filtering a frame, or a window of so many, takes besides their pixels."""
+        """Return the bytes that filtering a frame, or a window of frames, takes besides their pixels."""
         samples, together = frame.samples, self.over_time
         if count is not None:
             together = min(together, count)

@@ -28,7 +28,7 @@ def node_depths(
     inputs : collection of str
         The arrays that are there anyway.
     numbers : container of str
-        The arrays of a few numbers, of which the memory does not count.
+        The arrays of a few numbers, whose memory is not counted.
     groups : sequence of int
         Which nodes filter groups of blocks.
     """

@@ -2,7 +2,7 @@
 
 A task reads the window of a region from the store, so that nothing is kept in memory from one pass to the
 next. What is known of the image so far is saved in the partial store, and a run that is interrupted in any
-pass goes on from there. Images that are one region each need no passes of their own: a task does all.
+pass goes on from there. An image that is a single region is filtered by one task.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ WORK_BYTES = 900 << 20  # Of all windows that are filtered at a time.
 PROGRAM_SHARE = 1.1  # Of the arrays that are needed at a time, what programs allocate.
 MAX_OVERLAP = 3.0  # Windows of more samples for each sample of their region are divided by checkpoints.
 LEAST_LENGTH = 32  # Of blocks.
-MAX_TASKS = 2  # Of that, each of so many tasks can have its part.
-REGIONS_AT_ONCE = 64  # Images are filtered together until they have so many regions.
+MAX_TASKS = 2  # tasks that share this memory
+REGIONS_AT_ONCE = 64  # Images are filtered together up to this number of regions.
 SAVE_INTERVAL_S = 2.0
 
 

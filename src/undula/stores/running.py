@@ -113,7 +113,7 @@ class ThreadRunner(TaskRunner):
                 waiting.release()
                 finished(number, result)
                 left -= 1
-        except Exception:
+        except Exception:  # Whatever fails, no thread is left when it is raised.
             stop()
             for thread in threads:
                 thread.join()
@@ -145,7 +145,7 @@ class ThreadRunner(TaskRunner):
         try:
             with Callback(posttask=posttask):
                 compute(*joined, scheduler="threads", pool=pool, traverse=False)
-        except Exception:
+        except Exception:  # As above.
             pool.terminate()
             pool.join()
             raise

@@ -1,4 +1,4 @@
-"""Writing of regions: after an error or an interrupt, tasks of the run that go on write nothing more.
+"""Writing of regions: after an error or an interrupt, remaining tasks of the run write nothing.
 
 A thread cannot be stopped. One that is left behind may end its task when another run writes the same output,
 with another filter.

@@ -41,7 +41,7 @@ Array = NDArray[Any]
 BYTES, FLOAT, WORD = np.dtype(np.uint8), np.dtype(np.float32), np.dtype(np.int64)
 INTEGER, SHORT = np.dtype(np.int32), np.dtype(np.int16)
 BAND = 16  # rows of references of a tile
-BANDS_AT_ONCE = 4  # tiles of so many bands have sums of their own at the same time
+BANDS_AT_ONCE = 4  # bands of tiles that have sums of their own at the same time
 MAX_COLUMNS = 63  # references of a row of a tile: samples and keys of the tile then fit into a cache
 STRIP = 64  # rows that a thread adds up at a time
 LINE = 16  # floats of a line of a cache
@@ -99,7 +99,7 @@ def _plane_stride(columns: int) -> int:
 
 
 def _arrays(memory: Array, count: int, shape: tuple[int, ...]) -> tuple[Array, Array, Array]:
-    """Return so many planes, the result of the first step, and the sums and weights of a step."""
+    """Return planes, the result of the first step, and the sums and weights of a step."""
     floats, stride = memory[: len(memory) // 4 * 4].view(FLOAT), _plane_stride(shape[-1])
     rows = count * math.prod(shape[:-1])
     planes, pilot = (

@@ -34,7 +34,7 @@ LOWERINGS: dict[type, Callable[[GraphTasks, Any], None]] = {
 
 
 def lower_graph(graph: Graph, inside: Collection[str] = ()) -> GraphTasks:
-    """Return the tasks of a graph, of which some inputs and outputs may be among the arrays between nodes."""
+    """Return the tasks of a graph; some inputs and outputs may be among the arrays between nodes."""
     scheduled, aliases = _without_copies(graph.scheduled())
     tasks = GraphTasks(scheduled, aliases)
     for node, phase in zip(scheduled.nodes, scheduled.phases, strict=True):

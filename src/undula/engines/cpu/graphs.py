@@ -234,7 +234,7 @@ class CpuGraph:
             x, sigmas, out = (strided(buffers[view.buffer], view) for view in views)
             filter_planes(x, sigmas, node.profile, node.channels, out, buffers[workspace])
             if out.nbytes >= LARGE:
-                free_kept()  # What it took has other sizes than what follows.
+                free_kept()  # The next program needs arrays of other sizes.
         else:
             compute(node, buffers)
 

@@ -205,7 +205,7 @@ class Nest:
             o.strides = [0 if axis < 0 else o.strides[axis] for _, axis in axes]
             o.lasts = [-1 if axis < 0 or not o.lasts else o.lasts[axis] for _, axis in axes]
             if o.lasts[0] >= 0:
-                raise TooManyAxesError("no kernel has so many axes of a coarser level")
+                raise TooManyAxesError("no kernel reads a coarser level along this number of axes")
         return tuple(n for n, _ in axes)
 
     def _continues(self, before: int, axis: int, n: int) -> bool:
